@@ -13,8 +13,6 @@ Parts, for ``--only``:
   LightGBM with 100 trees.
 - ``passes``: the pass over the same documents for the gradient, beside a linear model's; memory.
 - ``scoring``: a thousand documents, by ten lines, ten curves and LightGBM.
-- ``pairs``: products of two features beside curves alone, within the training parts of MQ2008 and
-  OHSUMED.
 - ``brute``: gradients, Hessians and optima beside explicit columns and another solver.
 """
 
@@ -22,7 +20,6 @@ from __future__ import annotations
 
 from benchmarks.curves.brute import brute
 from benchmarks.curves.growth import growth
-from benchmarks.curves.pairs import pairs
 from benchmarks.curves.quality import quality
 from benchmarks.curves.scoring import scoring
 from benchmarks.curves.speed import passes, speed
@@ -34,7 +31,6 @@ PARTS = {
     "speed": speed,
     "passes": passes,
     "scoring": scoring,
-    "pairs": pairs,
     "brute": brute,
 }
 

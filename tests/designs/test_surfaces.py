@@ -6,13 +6,7 @@ import pytest
 from leanrank.designs.base import Curvature
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import (
-    SurfaceDesign,
-    half_ramps,
-    screen,
-    split_surfaces,
-    surface_grid,
-)
+from leanrank.designs.surfaces import SurfaceDesign, half_ramps, screen
 from leanrank.execution import SerialExecutor, make_executor
 from leanrank.model import Surface
 
@@ -104,7 +98,7 @@ def test_a_surface_has_its_values_on_the_grid():
     w = np.zeros(design.n_features)
     w[-4:] = [1.0, -2.0, 0.5, 3.0]
     knots = curves.ramps.knots
-    grid = surface_grid(design, 0, w[-4:])
+    grid = design.columns.grid(0, w[-4:])
     rows = np.full((len(knots[0]) * len(knots[4]), 6), 0.0)
     rows[:, 0], rows[:, 4] = (a.ravel() for a in np.meshgrid(knots[0], knots[4], indexing="ij"))
     at_knots = SurfaceDesign(ramp_design(rows, curves.ramps, SerialExecutor()), [(0, 4)])
@@ -153,7 +147,7 @@ def test_what_one_feature_adds_alone_goes_to_its_curve(gaps):
     ramps = RampColumns.at_quantiles(X, 6).with_lines(X, 0.3)
     design = SurfaceDesign(ramp_design(X, ramps, SerialExecutor()), [(0, 4), (1, 2)])
     w = rng.normal(size=design.n_features)
-    curved, grids = split_surfaces(design, w)
+    curved, grids = design.columns.split(w)
     surfaces = [
         Surface(*(tuple(design.ramps.knots[j]) for j in pair), tuple(map(tuple, grid)))
         for pair, grid in zip(design.pairs, grids, strict=True)

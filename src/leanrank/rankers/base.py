@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from leanrank.designs.ramp_columns import RampColumns
+    from leanrank.designs.surfaces import SurfaceColumns
     from leanrank.model import Curve, Model
     from leanrank.model.explain import Explanation
 
@@ -433,7 +434,7 @@ class BaseLinearRanker(BaseRanker):
     """
 
     coef_: FloatArray
-    ramps_: RampColumns | None = None  # with curves, what ``coef_`` weighs
+    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
 
     history_: list[dict[str, Any]]
     n_iter_: int

@@ -17,6 +17,7 @@ from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import NARROWEST, RampColumns
 from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor
 from leanrank.model import Model
@@ -136,9 +137,13 @@ def curve_design(
     return ramp_design(X, find(X, X.shape[0]), executor)
 
 
-def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, Any, Any]:
-    """Return group, penalty factor and sign of each column; gaps may have any sign."""
+def curve_parts(ranker: Any, ramps: RampColumns | SurfaceColumns, names: Any) -> tuple[Any, ...]:
+    """Return group, penalty factor and sign of each column; gaps may have any sign.
+
+    A pair is a group by itself, and costs what the dearer of its features does.
+    """
     feature, n_features = ramps.feature, len(ramps.knots)
+    pairs = ramps.pairs if isinstance(ramps, SurfaceColumns) else np.zeros((0, 2), np.int64)
     groups = feature
     if ranker.groups is not None:
         groups = np.asarray(ranker.groups)
@@ -147,13 +152,15 @@ def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, Any, 
                 f"groups has shape {groups.shape} but there are {n_features} features: give one "
                 "group per feature"
             )
-        groups = groups[feature]
+        number = np.unique(groups, return_inverse=True)[1]
+        groups = np.append(number, n_features + np.arange(len(pairs)))[feature]
     factors = by_feature("penalty_factors", ranker.penalty_factors, n_features, names, 1.0)
     if factors is not None:
-        factors = penalty_factors(factors, n_features)[feature]
+        factors = penalty_factors(factors, n_features)
+        factors = np.append(factors, factors[pairs].max(axis=1))[feature]
     signs = directions(ranker, n_features, names)
     if signs is not None:
-        signs = np.where(ramps.is_gap, 0.0, signs[feature])
+        signs = np.where(ramps.is_gap, 0.0, np.append(signs, np.zeros(len(pairs)))[feature])
     return groups, factors, signs
 
 
@@ -169,17 +176,24 @@ def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
     return np.broadcast_to(np.ravel(signs), n_features)
 
 
-def weights_model(coef: FloatArray, ramps: RampColumns | None, **more: Any) -> Model:
+def weights_model(
+    coef: FloatArray, ramps: RampColumns | SurfaceColumns | None, **more: Any
+) -> Model:
     """Return the model of one weight per feature or, with ramps, of the curves they make.
 
     ``more`` are the other parameters of a model.
     """
     if ramps is None:
         return Model.from_coef(coef, **more)
+    if isinstance(ramps, SurfaceColumns):
+        curves, more["surfaces"] = ramps.terms(coef)
+        return Model(len(ramps.knots), curves, **more)
     return Model(len(ramps.knots), ramps.curves(coef), **more)
 
 
-def scores_of_models(coefs: FloatArray, ramps: RampColumns | None, X: Matrix) -> FloatArray:
+def scores_of_models(
+    coefs: FloatArray, ramps: RampColumns | SurfaceColumns | None, X: Matrix
+) -> FloatArray:
     """Return the scores of documents by several models, one row per model."""
     if ramps is not None:
         return np.array([weights_model(w, ramps).predict(X) for w in coefs])

@@ -44,7 +44,6 @@ from leanrank.rankers.inputs import (
 )
 from leanrank.rankers.knots import directions, find_ramps
 from leanrank.rankers.lean_dask import ShardedSearch
-from leanrank.rankers.lean_pairs import constant_in_queries
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
 from leanrank.rankers.parameters import (
@@ -58,6 +57,7 @@ from leanrank.rankers.parameters import (
     whole,
     words,
 )
+from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.solvers.base import Solution
 
 if TYPE_CHECKING:

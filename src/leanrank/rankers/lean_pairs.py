@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.designs.surfaces import PER_PAIR, screen
-from leanrank.execution import row_blocks
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.surfaces import candidates, score_weights
 from leanrank.solvers.newton.solver import Newton
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ CANDIDATES = 120
 SCALE_SEGMENTS = 8
 """Of the scale on which models with and without pairs are compared."""
 
-SCREENED_FEATURES, SCREENED_ROWS = 40, 50_000
-"""Most features whose pairs are screened, the strongest ones, and documents to screen on."""
+SCREENED_ROWS = 50_000
+"""Most documents to screen on."""
 
 
 def find_pairs(
@@ -86,7 +85,7 @@ def _screened(
     problem = part.problem(structure)
     u = problem.scores(w)
     g = problem.evaluate(u)[1]
-    curvature = _diagonal(search, part, u)
+    curvature = score_weights(search.loss, part.plan, u, part.weight)
     keep = _sampled_queries(search, part)
     g[~keep], curvature[~keep] = 0.0, 0.0
     ptr = search.labels.query_ptr
@@ -106,44 +105,7 @@ def _candidates(settings: Settings, structure: Structure, sizes: FloatArray) -> 
         free &= settings.signs == 0
     if settings.factors is not None:
         free &= np.isfinite(settings.factors)
-    within = free & ~settings.of_query
-    features = np.flatnonzero(within & (sizes > 0))
-    features = np.sort(features[np.argsort(-sizes[features])][:SCREENED_FEATURES])
-    if not settings.heredity:
-        features = np.flatnonzero(within)
-    of_query = np.flatnonzero(free & settings.of_query)
-    pairs = {*combinations(features.tolist(), 2)}
-    pairs |= {(min(f, g), max(f, g)) for f, g in product(of_query.tolist(), features.tolist())}
-    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-
-
-def constant_in_queries(places: AnyArray, query_ptr: IntArray) -> BoolArray:
-    """Return which columns have one value in every query: they say something of the query only.
-
-    >>> constant_in_queries(np.array([[1, 5], [1, 6], [2, 5]]), np.array([0, 2, 3]))
-    array([ True, False])
-    """
-    first = np.zeros(len(places), dtype=bool)
-    first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
-    constant = np.ones(places.shape[1], dtype=bool)
-    for begin, end in row_blocks(len(places) - 1):
-        rows = begin + 1 + np.flatnonzero(~first[begin + 1 : end + 1])
-        constant &= (places[rows] == places[rows - 1]).all(axis=0)
-    return constant
-
-
-def _diagonal(search: Search, part: Part, u: FloatArray) -> FloatArray:
-    """Return the diagonal of the score Hessian, or the same weight for all of a query."""
-    ptr, loss = search.labels.query_ptr, search.loss
-    plan: Any = part.plan
-    diag = np.zeros(len(u))
-    if loss.offers("curvature"):
-        atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
-        loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
-        return diag
-    sizes = np.diff(ptr)
-    weight = np.where(plan.scale > 0, part.weight, 0.0)
-    return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
+    return candidates(free, settings.of_query, sizes, heredity=settings.heredity)
 
 
 def _sampled_queries(search: Search, part: Part) -> BoolArray:

@@ -18,7 +18,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign
-from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign, split_surfaces
+from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
 from leanrank.errors import ModelError
 from leanrank.execution import cached_property
 from leanrank.model import Curve, Model, Surface
@@ -179,14 +179,9 @@ def terms_of(
 ) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
     """Return the curves and surfaces of a model with ramps."""
     assert structure.ramps is not None
-    knots, surfaces = structure.ramps.knots, {}
     if isinstance(structure.design, SurfaceDesign):
-        w, grids = split_surfaces(structure.design, w, of_query)
-        for (f, g), grid in zip(structure.pairs, grids, strict=True):
-            if grid.any():
-                sides = tuple(knots[f].tolist()), tuple(knots[g].tolist())
-                surfaces[f, g] = Surface(*sides, tuple(map(tuple, grid.tolist())))
-    return structure.ramps.curves(w[: structure.ramps.n_columns]), surfaces
+        return replace(structure.design.columns, of_query=of_query).terms(w)
+    return structure.ramps.curves(w), {}
 
 
 def record_of(

@@ -16,6 +16,7 @@ from leanrank._numbers import check_number
 from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
+from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError, warn
 from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
@@ -31,6 +32,7 @@ from leanrank.rankers.dask import relabelling
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.knots import curve_design, curve_parts, weights_model
 from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, report, words
+from leanrank.rankers.surfaces import pairs_of
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 from leanrank.solvers.newton.solver import Newton
@@ -85,6 +87,10 @@ class LinearRanker(BaseLinearRanker):
     monotone : array-like, dict by feature or int, optional
         For curves, one of −1, 0, 1 per feature, or one for all: 1 is a curve that never falls, −1
         one that never rises.
+    pairs : list of pairs of features or int, optional
+        Beside curves, surfaces of two features: ``[("bm25", "age")]``, or how many of those that
+        promise most where the curves at ``alpha`` end. Each has four weights, a group of their own.
+        A monotone feature has none.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -101,8 +107,9 @@ class LinearRanker(BaseLinearRanker):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        With curves, the rises of all segments and the values of missing features.
-    ramps_ : RampColumns or None
+        With curves, the rises of all segments and the values of missing features; then four
+        weights per pair.
+    ramps_ : RampColumns, SurfaceColumns or None
         The knots of curves, and which feature each entry of ``coef_`` belongs to.
     dual_gap_ : float
         Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
@@ -143,6 +150,7 @@ class LinearRanker(BaseLinearRanker):
     signs: Any = None
     curves: int | str | Mapping[Any, Any] | None = None
     monotone: Any = None
+    pairs: Any = None
     tol: float = 1e-6
     max_iter: int = 1_000
     warm_start: bool = False
@@ -180,14 +188,23 @@ class LinearRanker(BaseLinearRanker):
         self.ramps_ = None
         if self.curves is None:
             reject_unused(self, ("monotone",), "curves=None: use signs")
+            reject_unused(self, ("pairs",), "curves=None: give curves too")
         else:
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
         if isinstance(X, Shards):
+            reject_unused(self, ("pairs",), "Dask")
             return ShardedProblem(X, loss, labels.normalize, relabelling(self))
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
-        return MemoryProblem(X, loss, loss.prepare(self.with_margins(labels)), executor)
+        plan = loss.prepare(self.with_margins(labels))
+        problem = MemoryProblem(X, loss, plan, executor)
+        if self.pairs is None:
+            return problem
+        pairs, of_query = pairs_of(self, problem, self._names())
+        design = SurfaceDesign(problem.design, pairs)  # type: ignore[arg-type]
+        self.ramps_ = replace(design.columns, of_query=of_query)
+        return MemoryProblem(design, loss, plan, executor)
 
     @property
     def slow_unscaled(self) -> bool:

@@ -99,6 +99,7 @@ class NonconvexRankSVM(LinearRanker):
     groups: None = fixed(None)
     curves: None = fixed(None)
     monotone: None = fixed(None)
+    pairs: None = fixed(None)
     group_ratio: None = fixed(None)
     p: float = 0.5
     gamma: float | None = None

@@ -74,6 +74,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([whole(0), words("auto"), None], "max_pairs"),
     ([Integral, str, Mapping, None], "curves"),
     ([whole(), SEVERAL], "views"),
+    ([whole(0), SEVERAL, None], "pairs"),
     ([SWITCH], "project relative shuffle warm_start"),
     ([SWITCH, None], "average"),
     ([SWITCH, Integral], "verbose"),

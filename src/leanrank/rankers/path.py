@@ -15,6 +15,7 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.rankers.dask import ClusterData
@@ -60,7 +61,7 @@ class Path:
     objectives: FloatArray
     n_iters: IntArray
     measures: dict[str, FloatArray] = field(default_factory=dict)
-    ramps: RampColumns | None = None
+    ramps: RampColumns | SurfaceColumns | None = None
     template: Any = field(default=None, compare=False)
     normalizer: Any = field(default=None, compare=False)
 
@@ -216,7 +217,7 @@ def measure_models(
     data: RankingData | ClusterData | None,
     measures: Sequence[str],
     convention: str,
-    ramps: RampColumns | None = None,
+    ramps: RampColumns | SurfaceColumns | None = None,
 ) -> dict[str, FloatArray]:
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:

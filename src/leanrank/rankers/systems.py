@@ -326,6 +326,7 @@ class SparseRank(LinearRanker):
     groups: None = fixed(None)
     curves: None = fixed(None)
     monotone: None = fixed(None)
+    pairs: None = fixed(None)
     group_ratio: None = fixed(None)
     solver: str = "newton"
     lipschitz: float | None = None
@@ -397,6 +398,7 @@ class FenchelRank(LinearRanker):
     groups: None = fixed(None)
     curves: None = fixed(None)
     monotone: None = fixed(None)
+    pairs: None = fixed(None)
     group_ratio: None = fixed(None)
     penalty_factors: None = fixed(None)
     signs: None = fixed(None)

@@ -24,7 +24,6 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.model import Levels, Line, Model
 from leanrank.model.summary import with_summary
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.lean_pairs import constant_in_queries
 from leanrank.rankers.lean_structure import (
     Record,
     Settings,
@@ -33,6 +32,7 @@ from leanrank.rankers.lean_structure import (
     record_of,
     terms_of,
 )
+from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.service.documents import documents_for
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton

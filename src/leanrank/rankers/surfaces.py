@@ -1,0 +1,127 @@
+"""Which pairs of features a ranker with curves has: those listed, or those that promise most."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import feature_name
+from leanrank.designs.ramps import RampDesign
+from leanrank.designs.surfaces import screen
+from leanrank.errors import InputError
+from leanrank.execution import row_blocks
+from leanrank.losses.base import Loss, Plan
+from leanrank.rankers.knots import directions
+from leanrank.rankers.parameters import feature_number
+
+SCREENED_FEATURES = 40
+"""Most features whose pairs are screened, the strongest ones."""
+
+Pairs = list[tuple[int, int]]
+
+
+def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[Pairs, BoolArray]:
+    """Return the pairs of a ranker, and which features have one value per query.
+
+    Parameters
+    ----------
+    ranker : LinearRanker
+        Its ``pairs`` are listed, or a number: then the curves are fitted first, and the pairs of
+        features with a curve are screened at their scores.
+    problem : MemoryProblem
+        Of the curves alone.
+    names : sequence of str or None
+    """
+    curves, ptr = problem.design, problem.plan.query_ptr
+    if not isinstance(curves, RampDesign):
+        raise InputError(f"{type(ranker).__name__}: pairs need a dense X: give X.toarray()")
+    n_features = len(curves.ramps.knots)
+    signs = directions(ranker, n_features, names)
+    fixed = np.zeros(n_features, dtype=bool) if signs is None else signs != 0
+    of_query = constant_in_queries(curves.places, ptr)
+    if np.ndim(ranker.pairs):
+        return _listed(ranker.pairs, n_features, names, fixed), of_query
+    w = ranker.solve(problem, ranker.alpha).w
+    sizes = np.zeros(n_features)
+    np.add.at(sizes, curves.ramps.feature, np.abs(w))
+    pairs = candidates(~fixed & (curves.ramps.sizes > 0), of_query, sizes)
+    u = problem.scores(w)
+    weight = score_weights(problem.loss, problem.plan, u, np.ones(len(ptr) - 1))
+    gains = screen(curves, pairs, problem.evaluate(u)[1], weight, ptr, problem.executor)
+    best = np.argsort(-gains, kind="stable")[: int(ranker.pairs)]
+    return [(int(f), int(g)) for f, g in pairs[np.sort(best)]], of_query
+
+
+def _listed(pairs: Any, n_features: int, names: Any, monotone: BoolArray) -> Pairs:
+    found = set()
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"pairs has {pair!r}: give two features, such as ('bm25', 'age')")
+        f, g = sorted(feature_number(feature, n_features, names, "pairs") for feature in pair)
+        if f == g:
+            raise InputError(f"pairs has {pair!r}: give two different features")
+        for at in (f, g):
+            if monotone[at]:
+                raise InputError(
+                    f"pairs has the feature {feature_name(at, names)!r}, which is monotone: a "
+                    "surface need not be, so leave one of both out"
+                )
+        found.add((f, g))
+    return sorted(found)
+
+
+def candidates(
+    free: BoolArray, of_query: Any, sizes: FloatArray, *, heredity: bool = True
+) -> IntArray:
+    """List pairs of features in a model, and of these with those of the query.
+
+    Parameters
+    ----------
+    free : array of bool
+        Which features may be paired.
+    of_query : array of bool, or False
+        Which have one value per query: they cannot rank alone.
+    sizes : array
+        Of the curves; 0 for features that are not in the model.
+    heredity : bool
+        Whether both features must be in the model, unless one is of the query.
+    """
+    within = free & ~np.broadcast_to(of_query, len(free))
+    features = np.flatnonzero(within & (sizes > 0))
+    features = np.sort(features[np.argsort(-sizes[features])][:SCREENED_FEATURES])
+    if not heredity:
+        features = np.flatnonzero(within)
+    pairs = {*combinations(features.tolist(), 2)}
+    others = np.flatnonzero(free & ~within).tolist()
+    pairs |= {(min(f, g), max(f, g)) for f, g in product(others, features.tolist())}
+    return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def constant_in_queries(places: AnyArray, query_ptr: IntArray) -> BoolArray:
+    """Return which columns have one value in every query: they say something of the query only.
+
+    >>> constant_in_queries(np.array([[1, 5], [1, 6], [2, 5]]), np.array([0, 2, 3]))
+    array([ True, False])
+    """
+    first = np.zeros(len(places), dtype=bool)
+    first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
+    constant = np.ones(places.shape[1], dtype=bool)
+    for begin, end in row_blocks(len(places) - 1):
+        rows = begin + 1 + np.flatnonzero(~first[begin + 1 : end + 1])
+        constant &= (places[rows] == places[rows - 1]).all(axis=0)
+    return constant
+
+
+def score_weights(loss: Loss[Any], plan: Plan, u: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the diagonal of the score Hessian, or the same for all of a query with a weight."""
+    ptr = plan.query_ptr
+    if loss.offers("curvature"):
+        diag = np.zeros(len(u))
+        atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
+        loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
+        return diag
+    sizes, weight = np.diff(ptr), np.where(plan.scale > 0, weight, 0.0)
+    return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
