@@ -30,6 +30,7 @@ from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import (
     LARGEST_FACTORISATION,
+    iterate_ridge,
     solve_ridge,
     solve_ridge_dual,
     solve_ridge_path,
@@ -97,8 +98,8 @@ class LeaveQueryOut(BaseRanker):
 class RankRLS(LeaveQueryOut, BaseLinearRanker):
     """Closed-form ranking: a ridge regression on query-centred data (Pahikkala et al. 2007).
 
-    With more documents than features it is solved in the primal, else in the dual; where both are
-    more than 8,192, by conjugate gradients. A sparse X stays sparse.
+    Solved by conjugate gradients where they take less time than a linear system; else by one in the
+    primal, or in the dual if documents are fewer than features. A sparse X stays sparse.
 
     Parameters
     ----------
@@ -139,10 +140,12 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
             self.coef_ = solve_ridge(ShardedProblem(data.X, loss, self.normalize), alpha)
             return
         plan = loss.prepare(labels)
+        problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
         if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
-            self.coef_ = solve_ridge_dual(Centred.from_plan(data.X, plan), alpha)
+            w = iterate_ridge(problem, alpha, len(data))
+            dual = Centred.from_plan(data.X, plan)
+            self.coef_ = solve_ridge_dual(dual, alpha) if w is None else w
         else:
-            problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
             self.coef_ = solve_ridge(problem, alpha)
 
     def path(

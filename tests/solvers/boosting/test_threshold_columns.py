@@ -10,6 +10,7 @@ from leanrank.data.ranking_data import column_values
 from leanrank.execution import SerialExecutor, ThreadExecutor
 from leanrank.solvers.boosting.threshold_columns import (
     BINS,
+    CodedColumn,
     Cut,
     ThresholdColumns,
     choose_thresholds,
@@ -187,3 +188,13 @@ def test_missing_alone_may_be_the_best_cut():
 def test_a_sparse_column_is_made_dense():
     X = csr_array(np.array([[0.0, 1.0], [2.0, 0.0]])).tocsc()
     assert column_values(X, 0).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("n_thresholds", [0, 1, 2, 3, 7, 254, 300])
+def test_codes_count_the_thresholds_below(n_thresholds):
+    rng = np.random.default_rng(n_thresholds)
+    thresholds = np.sort(rng.normal(size=n_thresholds))
+    values = np.concatenate([rng.normal(size=2_000), thresholds, [np.inf, -np.inf, np.nan]])
+    expected = np.searchsorted(thresholds, values)
+    expected[-1] = n_thresholds + 1
+    assert CodedColumn.of(values, thresholds, None).codes.tolist() == expected.tolist()

@@ -12,6 +12,7 @@ from leanrank.losses.base import Labels
 from leanrank.losses.hinge import HingeLoss
 from leanrank.losses.squared import SquaredLoss
 from leanrank.problem.memory import MemoryProblem
+from leanrank.solvers.least_squares import ridge
 from leanrank.solvers.least_squares.ridge import solve_ridge
 
 pytestmark = pytest.mark.filterwarnings("error")  # no warning from LAPACK reaches the user
@@ -132,12 +133,39 @@ def test_conjugate_gradients_without_penalty_give_the_least_norm():
 
 
 def test_conjugate_gradients_that_do_not_finish_say_so():
-    X = np.random.default_rng(8).normal(size=(60, 6))
+    X = np.random.default_rng(8).normal(size=(60, 6)) * np.logspace(0, 12, 6)
     with (
         warnings.catch_warnings(),
         pytest.warns(ConvergenceWarning, match="raise alpha or bring the features to one scale"),
     ):
-        solve_ridge(problem_of(X), 1e-3, tol=1e-300, largest=1)
+        solve_ridge(problem_of(X), 1e-3, tol=1e-15, largest=1)
+
+
+@pytest.mark.parametrize("n_rows", [200, 20])
+def test_many_features_are_solved_without_a_system_where_that_is_sooner(monkeypatch, n_rows):
+    monkeypatch.setattr(ridge, "UNKNOWNS_PER_ITERATION", 1)
+    X = np.random.default_rng(9).normal(size=(n_rows, 40))
+    problem = problem_of(X)
+    A, b = centred(problem, X)
+    expected = np.linalg.solve(A.T @ A + 0.1 * np.eye(40), A.T @ b)
+    found = ridge.iterate_ridge(problem, 0.1, 40)
+    assert np.allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+
+
+def test_a_badly_scaled_problem_gives_up_early_and_is_factorised(monkeypatch):
+    monkeypatch.setattr(ridge, "UNKNOWNS_PER_ITERATION", 1)
+    X = np.random.default_rng(10).normal(size=(200, 40)) * np.logspace(-3, 3, 40)
+    problem = problem_of(X)
+    reads = []
+    at = problem.at
+    monkeypatch.setattr(problem, "at", lambda w: reads.append(1) or at(w))
+    assert ridge.iterate_ridge(problem, 1e-6, 40) is None
+    assert len(reads) <= 21  # the start, and at most half of the budget
+    A, b = centred(problem, X)
+    expected = np.linalg.lstsq(
+        np.vstack([A, 1e-3 * np.eye(40)]), np.append(b, np.zeros(40)), rcond=None
+    )[0]
+    assert np.allclose(A @ solve_ridge(problem, 1e-6), A @ expected, atol=1e-6 * np.abs(b).max())
 
 
 def test_a_loss_without_curvature_is_refused_by_name():

@@ -17,6 +17,7 @@ from leanrank.solvers.sampling.pair_sampling import (
     index_all_pairs,
     index_pairs,
     new_state,
+    sort_within_queries,
 )
 
 # three levels, one document, empty, one level, two levels with many ties, not-a-number labels
@@ -157,3 +158,13 @@ def test_nothing_to_draw():
         index_pairs(np.empty(0), np.array([0]))
     with pytest.raises(InputError, match="sampling='documents'"):
         index_pairs(Y, PTR, over="documents")
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_documents_are_sorted_as_by_one_sort_of_all(keyed):
+    rng = np.random.default_rng(0)
+    ptr = np.array([0, 0, 1, 60, 300, 301, 800])
+    labels, keys = rng.integers(0, 4, 800).astype(float), rng.integers(0, 9, 800).astype(float)
+    queries = np.repeat(np.arange(6), np.diff(ptr))
+    expected = np.lexsort((keys, labels, queries) if keyed else (labels, queries))
+    assert np.array_equal(sort_within_queries(ptr, labels, keys if keyed else None), expected)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._jit import kernel, kernel_view
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.ranking_data import column_values
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, row_blocks
 
 TIED = 1e-12
@@ -23,6 +22,9 @@ TIED = 1e-12
 
 LANES, FEW_CODES = 4, 4_096
 """Histograms filled side by side, and the most codes for which they fit a near cache."""
+
+BLOCK = 512
+"""Values that are coded together."""
 
 EXACT_VALUES, BINS = 1 << 16, 254
 """Values of a feature up to which there is a threshold between any two, and thresholds beyond."""
@@ -73,7 +75,6 @@ class ThresholdColumns:
         self.executor = executor
         if not isinstance(X, np.ndarray):
             X = X.tocsc()
-        self._X = X
         self._columns = executor.map(
             lambda j: _cut_column(X, j, n_thresholds, weight, exact_values),
             range(self.n_features),
@@ -102,7 +103,7 @@ class ThresholdColumns:
 
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
         """Add ``value`` to the scores of the documents of which a cut is true."""
-        scores[cut_values(cut, column_values(self._X, cut.feature))] += value
+        scores[self._columns[cut.feature].above(cut, self.n_rows)] += value
 
 
 def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
@@ -178,14 +179,21 @@ class CodedColumn:
     @classmethod
     def of(cls, values: AnyArray, thresholds: FloatArray, rows: AnyArray | None) -> CodedColumn:
         """Code values; NaN is a missing one."""
-        codes = np.searchsorted(thresholds, values.astype(np.float64), side="left")
-        codes[np.isnan(values)] = len(thresholds) + 1
-        return cls(
-            thresholds,
-            codes.astype(np.min_scalar_type(len(thresholds) + 1)),
-            rows,
-            int(np.searchsorted(thresholds, 0.0, side="left")),
-        )
+        codes = np.empty(len(values), dtype=np.min_scalar_type(len(thresholds) + 1))
+        _fill_codes(kernel_view(values), thresholds, codes)
+        return cls(thresholds, codes, rows, int(np.searchsorted(thresholds, 0.0)))
+
+    def above(self, cut: Cut, n_rows: int) -> BoolArray:
+        """Return a mask of the documents of which a cut of this feature is true."""
+        at = int(np.searchsorted(self.thresholds, cut.threshold))
+        true = self.codes > at
+        if not cut.missing:
+            true &= self.codes <= len(self.thresholds)
+        if self.rows is None:
+            return true
+        every = np.full(n_rows, self.zero_code > at)
+        every[self.rows] = true
+        return every
 
     def search(self, direction: FloatArray, total: float) -> tuple[float, int, int] | None:
         """Return agreement, threshold and side of missing values of the best cut.
@@ -261,6 +269,30 @@ def _nearest(places: FloatArray, targets: FloatArray) -> IntArray:
     before = np.maximum(after - 1, 0)
     closer = np.abs(places[before] - targets) <= np.abs(places[after] - targets)
     return np.unique(np.where(closer, before, after))
+
+
+@kernel
+def _fill_codes(values, thresholds, codes):  # type: ignore[no-untyped-def]
+    """Count the thresholds below each value.
+
+    A block of values is bisected together, so that the reads of different values overlap.
+    """
+    n = len(thresholds)
+    low, block = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK)
+    for begin in range(0, len(values), BLOCK):
+        size = min(BLOCK, len(values) - begin)
+        for k in range(size):
+            low[k] = 0
+            block[k] = values[begin + k]
+        length = n
+        while length > 0:
+            half = (length + 1) // 2
+            for k in range(size):
+                below = thresholds[np.uint64(low[k]) + np.uint64(half - 1)] < block[k]
+                low[k] += np.uint32(half) if below else np.uint32(0)
+            length -= half
+        for k in range(size):
+            codes[begin + k] = n + 1 if np.isnan(block[k]) else low[k]
 
 
 @kernel

@@ -15,6 +15,12 @@ from leanrank.solvers.least_squares.centred import Centred
 LARGEST_FACTORISATION = 8_192
 """Features (or, in the dual, documents) up to which a system is formed and factorised."""
 
+UNKNOWNS_PER_ITERATION = 25
+"""Unknowns of a system for which forming it takes as long as one conjugate gradient iteration."""
+
+FEWEST_ITERATIONS = 20
+"""Smaller budgets of iterations are not worth a try."""
+
 
 def solve_ridge(
     problem: Problem, alpha: float, *, tol: float = 1e-10, largest: int = LARGEST_FACTORISATION
@@ -32,16 +38,19 @@ def solve_ridge(
     tol : float
         Relative residual at which conjugate gradients stop.
     largest : int
-        Features up to which the system is factorised; beyond, conjugate gradients.
+        Features up to which the system is factorised where conjugate gradients would take longer.
     """
     require(problem.loss, "ridge", "curvature", "fold")
     n = problem.n_features
     if n == 0:
         return np.zeros(0)
+    if n > largest:
+        return _iterate_to_the_end(problem, alpha, tol)
+    w = iterate_ridge(problem, alpha, n, tol=tol)
+    if w is not None:
+        return w
     problem.at(np.zeros(n))
     gradient = problem.gradient()
-    if n > largest:
-        return _conjugate_gradients(problem, alpha, gradient, tol)
     system = problem.focused_hessian()
     system[np.diag_indices(n)] += alpha
     solve = _factorise(system)
@@ -50,6 +59,22 @@ def solve_ridge(
     # lost digits.
     problem.at(w)
     return w - solve(problem.gradient() + alpha * w)
+
+
+def iterate_ridge(
+    problem: Problem, alpha: float, n_unknowns: int, *, tol: float = 1e-10
+) -> FloatArray | None:
+    """Solve by conjugate gradients if that is sooner than to form a system; else return None.
+
+    An iteration reads X twice, and features of a well-conditioned problem need a few dozen. So many
+    are taken as cost less than a system of ``n_unknowns``; after a quarter of them, and at every
+    quarter, what is gained so far tells whether to go on.
+    """
+    budget = n_unknowns // UNKNOWNS_PER_ITERATION
+    if budget < FEWEST_ITERATIONS:
+        return None
+    w, finished = _conjugate_gradients(problem, alpha, tol, budget, hopeless=budget // 4)
+    return w if finished else None
 
 
 def solve_ridge_path(
@@ -131,24 +156,55 @@ def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return lambda right: np.asarray(part @ ((part.T @ right) / values[sure]))
 
 
-def _conjugate_gradients(
-    problem: Problem, alpha: float, gradient: FloatArray, tol: float
-) -> FloatArray:
-    from scipy.sparse.linalg import LinearOperator, cg
+def _iterate_to_the_end(problem: Problem, alpha: float, tol: float) -> FloatArray:
     from sklearn.exceptions import ConvergenceWarning
 
     n = problem.n_features
-
-    def product(v: FloatArray) -> FloatArray:
-        problem.at(np.ravel(v))
-        return problem.gradient() - gradient + alpha * np.ravel(v)
-
-    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    solution, unfinished = cg(operator, -gradient, rtol=tol, maxiter=10 * n)
-    if unfinished:
+    w, finished = _conjugate_gradients(problem, alpha, tol, 10 * n, hopeless=0)
+    if not finished:
         warn(
             f"conjugate gradients stopped after {10 * n} iterations above tol={tol}: raise alpha "
             "or bring the features to one scale",
             ConvergenceWarning,
         )
-    return np.asarray(solution)
+    return w
+
+
+def _conjugate_gradients(
+    problem: Problem, alpha: float, tol: float, max_iter: int, hopeless: int
+) -> tuple[FloatArray, bool]:
+    """Solve (H + alpha·I) w = −∇(0); return w and whether its relative residual is below tol.
+
+    Gives up after ``hopeless`` iterations, and at every multiple, when the digits gained so far
+    would not add up to ``tol`` within ``max_iter``; 0: never.
+    """
+    n = problem.n_features
+    w = np.zeros(n)
+    problem.at(w)
+    start = problem.gradient()
+    if not np.isfinite(start).all():
+        raise InputError(overflow("RankRLS"))
+    residual = -start
+    direction, squared = residual.copy(), float(residual @ residual)
+    enough, reach = tol * tol * squared, 0.0
+    for n_iter in range(1, max_iter + 1):
+        if squared <= enough:
+            return w, True
+        # H v is a difference of gradients: v as long as the first step loses the fewest digits.
+        unit = reach / float(np.linalg.norm(direction)) if reach else 1.0
+        problem.at(unit * direction)
+        product = (problem.gradient() - start) / unit + alpha * direction
+        bend = float(direction @ product)
+        if not bend > 0.0:
+            return w, False
+        step = squared / bend
+        w += step * direction
+        residual -= step * product
+        reach = reach or float(np.linalg.norm(w))
+        last, squared = squared, float(residual @ residual)
+        direction = residual + (squared / last) * direction
+        if hopeless and n_iter % hopeless == 0:
+            digits = np.log(squared / float(start @ start)) / np.log(tol * tol)
+            if digits < 0.8 * n_iter / max_iter:
+                return w, False
+    return w, squared <= enough

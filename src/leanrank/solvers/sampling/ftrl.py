@@ -22,10 +22,11 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.designs.products import dense_rmatvec
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Loss, Plan, refuse_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
-from leanrank.solvers.sampling.pair_sampling import document_keys
+from leanrank.solvers.sampling.pair_sampling import document_keys, sort_within_queries
 
 move_weight = kernels.move
 """The step of a single weight, for kernels."""
@@ -164,11 +165,16 @@ class QueryBatches:
         u, g = np.zeros(n_rows), np.zeros(n_rows)
         if self.offset is not None:
             u -= self.offset
-        gradient = _gradient_of_pairs(self, 0) if self.pairs else _gradient(self)
-        for q in self.active.tolist():
-            # with the size of the query as the step: independent of the order of the queries
-            gradient(q, int(self.query_ptr[q + 1] - self.query_ptr[q]), u, g)
-            g[self.query_ptr[q] : self.query_ptr[q + 1]] *= self.factor[q]
+        if self.pairs is None:
+            self.loss.evaluate(self.plan, 0, len(self.factor), u, g)
+        else:
+            draw = _gradient_of_pairs(self, 0)
+            for q in self.active.tolist():
+                # with the size of the query as the step: independent of the order of the queries
+                draw(q, int(self.query_ptr[q + 1] - self.query_ptr[q]), u, g)
+        g *= np.repeat(self.factor, np.diff(self.query_ptr))
+        if isinstance(self.X, np.ndarray):
+            return dense_rmatvec(kernel_view(self.X), g, 0, n_rows)
         return np.asarray(self.X.T @ g, dtype=np.float64)
 
 
@@ -380,7 +386,7 @@ def _index_pairs(X: Matrix, labels: Labels, n_pairs: int) -> DrawnPairs:
     ptr, y = labels.query_ptr, labels.y
     sizes = np.diff(ptr)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
-    rows = np.lexsort((document_keys(X), y, query_of))  # whatever the order of the rows
+    rows = sort_within_queries(ptr, y, document_keys(X))  # whatever the order of the rows
     level, n_rows, n_queries = y[rows], len(y), len(sizes)
     starts = np.concatenate(([True], (level[1:] != level[:-1]) | (query_of[1:] != query_of[:-1])))
     first = np.maximum.accumulate(np.where(starts, np.arange(n_rows), 0))

@@ -186,19 +186,34 @@ def draw_pairs(index: PairIndex, n_pairs: int, seed: int) -> tuple[IntArray, Int
 def _places(
     labels: FloatArray, queries: IntArray, weight: FloatArray, keys: FloatArray | None
 ) -> IntArray:
-    """Sort documents by query and level; with keys, whatever the order given."""
+    """Sort documents, which are grouped by query, by level; with keys, whatever the order given."""
+    ends = np.cumsum(np.bincount(queries))
+    order = sort_within_queries(np.append(0, ends), labels, keys)
     if keys is None:
-        return np.lexsort((labels, queries))
-    order = np.lexsort((keys, labels, queries))
+        return order
     # Queries are sorted by the spread of their keys, which a constant does not change.
-    n_queries = int(queries.max(initial=-1)) + 1
-    by_query, w, k = queries[order], weight[order], keys[order]
-    total = np.bincount(by_query, w, n_queries)
-    mean = np.bincount(by_query, w * k, n_queries) / np.where(total > 0, total, 1.0)
-    spread = np.bincount(by_query, w * (k - mean[by_query]) ** 2, n_queries)
-    rank = np.empty(n_queries, dtype=np.int64)
-    rank[np.argsort(spread, kind="stable")] = np.arange(n_queries)
-    return order[np.argsort(rank[by_query], kind="stable")]
+    w, k = weight[order], keys[order]
+    total = np.bincount(queries, w)
+    mean = np.bincount(queries, w * k) / np.where(total > 0, total, 1.0)
+    spread = np.bincount(queries, w * (k - mean[queries]) ** 2)
+    by_spread = np.argsort(spread, kind="stable")
+    sizes = np.diff(ends, prepend=0)[by_spread]
+    shift = (ends[by_spread] - sizes) - (np.cumsum(sizes) - sizes)
+    return order[np.arange(len(order)) + np.repeat(shift, sizes)]
+
+
+def sort_within_queries(
+    query_ptr: IntArray, labels: FloatArray, keys: FloatArray | None
+) -> IntArray:
+    """Sort the documents of each query by level, then by key, then as given.
+
+    >>> sort_within_queries(np.array([0, 3, 5]), np.array([1.0, 0, 1, 2, 1]), None).tolist()
+    [1, 0, 2, 4, 3]
+    """
+    order = np.empty(len(labels), dtype=np.int64)
+    keys = np.zeros(len(labels)) if keys is None else kernel_view(keys)
+    _sort_within_queries(kernel_view(query_ptr), kernel_view(labels), keys, order)
+    return order
 
 
 def _starts(queries: IntArray, labels: FloatArray) -> IntArray:
@@ -285,6 +300,16 @@ def draw_place(mass, begin, end, u):  # type: ignore[no-untyped-def]
         else:
             high = middle
     return low
+
+
+@kernel
+def _sort_within_queries(query_ptr, labels, keys, order):  # type: ignore[no-untyped-def]
+    for q in range(len(query_ptr) - 1):
+        begin, end = query_ptr[q], query_ptr[q + 1]
+        by_key = np.argsort(keys[begin:end], kind="mergesort")
+        by_level = np.argsort(labels[begin:end][by_key], kind="mergesort")
+        for at in range(end - begin):
+            order[begin + at] = begin + by_key[by_level[at]]
 
 
 @kernel
