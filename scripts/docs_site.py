@@ -253,7 +253,9 @@ def figures(which: str) -> str:
     parts = [source(record)]
     for at, each in enumerate(record["tables"][: int(most) if most else None]):
         drawn = chart(name, each["rows"]) if name in BARS and at < BARS[name][2] else ""
-        parts += [f"**{each['title']}**", drawn, _figures_table(each), each["note"]]
+        parts += [f"**{each['title']}**", drawn, _figures_table(each)]
+        if each["note"] != (record["tables"][at + 1 :] or [{}])[0].get("note"):
+            parts.append(each["note"])  # of several tables, once
     return "\n\n".join(part for part in parts if part)
 
 

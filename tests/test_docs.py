@@ -191,3 +191,10 @@ def test_the_sql_of_the_readme_ranks():
     one = test.queries[[test.query_ids.tolist().index("q161")]]
     best = sorted(model.predict(one).tolist(), reverse=True)[:10]
     assert [row[at] for row in found] == best
+
+
+def test_the_picture_of_the_demo_is_what_it_prints(tmp_path):
+    main = runpy.run_path(str(ROOT / "scripts" / "make_demo_image.py"))["main"]
+    main(tmp_path / "demo.svg")
+    drawn = (tmp_path / "demo.svg").read_text(encoding="utf-8")
+    assert drawn == (ROOT / "docs" / "images" / "demo.svg").read_text(encoding="utf-8")

@@ -375,7 +375,7 @@ def test_repr_says_what_matters():
     assert max(map(len, repr(data).splitlines())) <= 88
     one = RankingData([[1.0]], [np.nan])
     assert "1 query, 1 document, 1 feature (dense float64), no labels, 1 unlabelled" in repr(one)
-    assert "1 query without information" in " ".join(repr(one).split())
+    assert "1 query with one label (ignored)" in " ".join(repr(one).split())
     many = RankingData(np.ones((1500, 1)), np.arange(1500) / 2, np.arange(1500))
     assert "1,500 queries, 1,500 documents" in repr(many)
     assert "1,500 levels from 0 to 749.5" in " ".join(repr(many).split())

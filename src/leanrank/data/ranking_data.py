@@ -255,7 +255,7 @@ class RankingData:
             parts.append(f"{unlabelled:,} unlabelled")
         idle = self.n_queries - int(self.informative.sum())
         if idle:
-            parts.append(f"{counted(idle, 'query', 'queries')} without information")
+            parts.append(f"{counted(idle, 'query', 'queries')} with one label (ignored)")
         extras = [
             n
             for n in ("doc_ids", "sample_weight", "query_weight", "offset")

@@ -231,7 +231,7 @@ def load_sample() -> tuple[RankingData, RankingData, RankingData]:
     >>> train, vali, test = load_sample()
     >>> train
     RankingData: 120 queries, 2,378 documents, 28 features (dense float64, 87.5% non-zero),
-    levels {0, 1, 2, 3, 4}, 5 queries without information, with doc_ids
+    levels {0, 1, 2, 3, 4}, 5 queries with one label (ignored), with doc_ids
     >>> train.feature_names[:2], test.query_ids[0].item()
     (('bm25_title', 'bm25_body'), 'q161')
     """
