@@ -189,9 +189,18 @@ def test_tiny_scores_do_not_tie_in_float32():
 
 
 def test_the_score_of_the_query_is_refused_where_it_is_1():
-    for target in ("elasticsearch-rescore", "opensearch-ltr", "elasticsearch-ltr"):
+    for target in ("elasticsearch-rescore", "opensearch-ltr", "elasticsearch-ltr", "solr"):
         with pytest.raises(InputError, match="score of the query"):
             export_model(model(), target, names={"bm25": "_score"})
+    of_a_set = export_model(model(), "solr", names={"bm25": "_score"}, featureset="main")
+    assert json.loads(of_a_set)["model"]["body"]["store"] == "main"
+
+
+def test_a_window_that_servers_refuse_is_not_written():
+    for target in ("elasticsearch-rescore", "opensearch-ltr"):
+        assert '"window_size": 10000' in export_model(model(), target, top=10_000)
+        with pytest.raises(InputError, match="rescore at most 10,000"):
+            export_model(model(), target, top=10_001)
 
 
 def test_a_script_that_servers_refuse_is_not_written():
@@ -388,6 +397,10 @@ class TestRefusals:
     def test_normalisers_where_there_are_none(self):
         with pytest.raises(InputError, match="vespa has no normalisers of its own"):
             export_model(model(scaler=STANDARD), "vespa", normalizers=True)
+        bent = Model(3, {0: Ramps((0.0, 1.0), (1.0,))}, normalizer=STANDARD)
+        for target in ("opensearch-ltr", "solr"):
+            with pytest.raises(InputError, match="are for straight lines"):
+                export_model(bent, target, normalizers=True)
 
     def test_names_that_collide(self):
         with pytest.raises(InputError, match="two features are called 'x'"):

@@ -149,12 +149,11 @@ def difference(document: dict[str, Any], hit: dict[str, Any] | None) -> str | No
             continue
         said = f"the feature {name!r} is {found:g} in the engine and {value:g} in the log. "
         if found == 0:
-            return (
-                said + "Likely cause: its field is empty, or its query has no parameter (--param)"
+            return said + (
+                "Likely cause: its field is empty, its query has no parameter (--param), or it is "
+                "a query of a set (export with --featureset)"
             )
-        return (
-            said + "Likely cause: the index has changed since, or the field is analysed otherwise"
-        )
+        return said + "Likely cause: the index has changed since, or the field is analysed anew"
     if math.isclose(hit["score"], document["score"], rel_tol=1e-5, abs_tol=1e-6):
         return None
     said = f"the score is {hit['score']!r} instead of {document['score']!r}, with equal features. "

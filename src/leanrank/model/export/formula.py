@@ -189,10 +189,10 @@ class Formula:
             fill = [self.fill.get(name, np.nan) for name in term.names]
             if not term.is_pair:
                 fill = [0.0 if term.curve.missing is None else np.nan]
-            given = (
+            given = [
                 np.nan_to_num(x[name], nan=f) for name, f in zip(term.names, fill, strict=True)
-            )
-            total = total + term.curve(*given)
+            ]
+            total = total + term.curve(*(given if term.scale is None else map(term.scale, given)))
         return total + self.constant
 
 
@@ -298,7 +298,7 @@ class Scale:
     shift: float
     divisor: float
 
-    def __call__(self, x: float) -> float:
+    def __call__(self, x: Any) -> Any:
         return (x - self.shift) / self.divisor
 
     def largest_not_above(self, threshold: float) -> float:

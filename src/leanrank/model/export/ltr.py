@@ -24,11 +24,6 @@ _CONSTANT = "leanrank_constant"
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the requests: store, feature set unless there is one, model and search."""
     for name in formula.names:
-        if name == "_score":
-            raise InputError(
-                f"{target.name} has no score of the query inside a feature: log it as a feature of "
-                "a set and export with --featureset, or export to painless"
-            )
         if "{{" in name:
             raise InputError(
                 f"the feature name {name!r} would be read as a template by {target.name}: give it "
@@ -73,6 +68,11 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 def stored_fields(names: list[str]) -> str:
     """Return the sentence about features that are taken for stored fields."""
+    if "_score" in names:
+        raise InputError(
+            "the score of the query (_score) is no stored field: log it as a feature of a set and "
+            "export with --featureset, or export to painless or lucene-expression"
+        )
     return (
         f"takes these features for stored fields of the documents: {', '.join(names)}. If they are "
         "queries of a feature set, export with --featureset NAME"

@@ -334,6 +334,11 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
             f"{target.name} has no normalisers of its own: leave --normalizers out, and the scaler "
             f"is folded into the weights ({those} have them)"
         )
+    if normalizers and not formula.is_weighted:
+        raise InputError(
+            "an engine's normalisers are for straight lines: leave --normalizers out, and the "
+            "scaler is folded into the curves"
+        )
     if target.single:
         _check_single(formula, target)
     return formula

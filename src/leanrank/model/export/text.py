@@ -11,6 +11,7 @@ from typing import Any
 from leanrank._display import UNSAFE
 from leanrank.errors import InputError
 
+MOST_RESCORED = 10_000
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -96,6 +97,8 @@ def pretty(value: Any) -> str:
 
 def rescored(query: Any, top: int) -> dict[str, Any]:
     """Return a search of Elasticsearch or OpenSearch in which a query alone decides the order."""
+    if top > MOST_RESCORED:
+        raise InputError(f"servers rescore at most {MOST_RESCORED:,} documents: give a smaller top")
     weights = {"query_weight": 0, "rescore_query_weight": 1}
     rescore = {"window_size": max(100, top), "query": {**weights, "rescore_query": query}}
     return {"query": {"match_all": {}}, "size": top, "rescore": rescore}

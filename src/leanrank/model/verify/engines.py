@@ -351,7 +351,8 @@ def _expected(
     if target.name in EMULATED:
         known = fills(formula, options)
         shifts = [options.shifts.get(name, 0.0) for name in formula.names]
-        added += sum(t.weight * shift for t, shift in zip(formula.terms, shifts, strict=True))
+        for term, shift in zip(formula.terms, shifts, strict=True):
+            added += term.weight * shift / (1.0 if term.scale is None else term.scale.divisor)
         X = np.where(np.isnan(X), [known.get(name, 0.0) for name in formula.names], X)
     return replace(formula, constant=formula.constant + added).scores(X, query), added, 0.0
 
@@ -404,8 +405,10 @@ def emulated_scores(
             )
         return made.scores(columns, np.float32)
     total: AnyArray = np.zeros(len(columns), dtype=np.float32)
-    for at, term in enumerate(formula.terms):
-        total = total + np.float32(term.weight) * columns[:, at]
+    for term, x in zip(formula.terms, columns.T, strict=True):
+        if term.scale is not None:
+            x = (x - np.float32(term.scale.shift)) / np.float32(term.scale.divisor)
+        total = total + np.float32(term.weight) * x
     if given.offset and given.featureset is None and to.name != "solr":
         total = total + np.float32(given.offset)
     return total.astype(np.float64)
