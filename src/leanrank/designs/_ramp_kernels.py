@@ -1,7 +1,7 @@
-"""Kernels on positions: where a value stands among the knots of its feature.
+"""Kernels on bins: between which knots of its feature a value lies.
 
-A position is 0 for a missing value, 1 up to the first knot, b + t at the share t of segment b, and
-one more than the number of segments from the last knot on. Its whole part is its *bin*.
+The bin of a missing value is 0. That of another is one more than the number of knots, but for the
+first, that it has reached. In a bin, a curve is a line in the distance from the knot below.
 """
 
 from __future__ import annotations
@@ -11,149 +11,129 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 
-ROWS_OF_A_COLUMN = 128
-"""Rows of which one column is copied at a time, to find several positions at once."""
-
 
 @kernel
-def place_rows(
+def find_bins(
     X: AnyArray,
+    side_by_side: AnyArray,
     first: IntArray,
-    low: FloatArray,
-    high: FloatArray,
-    rate: FloatArray,
+    cuts: AnyArray,
+    many: IntArray,
     begin: int,
     end: int,
     out: AnyArray,
 ) -> BoolArray:
-    """Fill the positions of some rows; return which features have a missing value there.
+    """Fill the bins of some rows; return which features have a missing value there.
 
-    The segments of feature j begin at ``first[j]``. Of segment k, ``low[k]`` and ``high[k]`` are
-    the ends and ``rate[k]`` is one over the length.
+    Row k of ``side_by_side`` has cut k of every feature, infinity where it has no more, so that
+    several features are compared at a time. All cuts of feature j, ``cuts[first[j]:first[j + 1]]``,
+    serve only for the features that have ``many``.
     """
     n = X.shape[1]
     gaps = np.zeros(n, dtype=np.bool_)
-    column, places = np.empty(ROWS_OF_A_COLUMN), np.empty(ROWS_OF_A_COLUMN)
-    for top in range(begin, end, ROWS_OF_A_COLUMN):
-        n_rows = min(ROWS_OF_A_COLUMN, end - top)
+    for i in range(begin, end):
         for j in range(n):
-            for r in range(n_rows):
-                column[r] = X[top + r, j]
-            gaps[j] |= _place(column, low, high, rate, first[j], first[j + 1], 0, n_rows, places)
-            for r in range(n_rows):
-                out[top + r, j] = places[r]
+            out[i, j] = X[i, j] == X[i, j]
+        for k in range(side_by_side.shape[0]):
+            for j in range(n):
+                out[i, j] += X[i, j] >= side_by_side[k, j]
+        for j in many:
+            out[i, j] = bin_of(X[i, j], cuts, first[j], first[j + 1])
+        for j in range(n):
+            gaps[j] |= out[i, j] == 0
     return gaps
 
 
 @kernel
-def place_entries(
+def find_bins_of_entries(
     data: AnyArray,
     indptr: IntArray,
     first: IntArray,
-    low: FloatArray,
-    high: FloatArray,
-    rate: FloatArray,
+    cuts: AnyArray,
     begin: int,
     end: int,
     out: AnyArray,
 ) -> BoolArray:
-    """Fill the positions of the stored entries of some columns; return which have a gap."""
+    """Fill the bins of the stored entries of some columns; return which have a gap."""
     gaps = np.zeros(end - begin, dtype=np.bool_)
     for j in range(begin, end):
-        gaps[j - begin] = _place(
-            data, low, high, rate, first[j], first[j + 1], indptr[j], indptr[j + 1], out
-        )
+        for at in range(indptr[j], indptr[j + 1]):
+            out[at] = bin_of(data[at], cuts, first[j], first[j + 1])
+            gaps[j - begin] |= out[at] == 0
     return gaps
 
 
 @kernel
-def _place(
-    values: AnyArray,
-    low: FloatArray,
-    high: FloatArray,
-    rate: FloatArray,
-    first: int,
-    last: int,
-    begin: int,
-    end: int,
-    out: AnyArray,
-) -> bool:
-    """Fill the positions of some values of one feature; return whether one is missing."""
-    for i in range(begin, end):
-        out[i] = 1.0
-    for k in range(first, last):
-        a, b, slope = low[k], high[k], rate[k]
-        for i in range(begin, end):
-            x = np.float64(values[i])
-            t = min(max((x - a) * slope, 0.0), 1.0)
-            out[i] += 1.0 if x >= b else t
-    gap = False
-    for i in range(begin, end):
-        if np.isnan(values[i]):
-            out[i] = 0.0
-            gap = True
-    return gap
+def bin_of(x: float, cuts: AnyArray, first: int, last: int) -> int:
+    """Return the bin of one value, found by halving."""
+    if np.isnan(x):
+        return 0
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if x >= cuts[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return 1 + low - first
 
 
 @kernel
-def knot_sums(
-    places: AnyArray, g: FloatArray, knot_starts: IntArray, begin: int, end: int
+def bin_sums(
+    X: AnyArray,
+    bins: AnyArray,
+    g: FloatArray,
+    starts: IntArray,
+    low: FloatArray,
+    begin: int,
+    end: int,
 ) -> FloatArray:
-    """Return for each feature and knot the sum of g × hat over some rows.
+    """Return for each bin the sums of g and of g × distance from the knot below, over some rows.
 
-    A document at position b + t gives the share 1 − t of its g to knot b and t to knot b + 1; a
-    missing value gives all to knot 0, which has no other. Bins are found for a whole row first:
-    that loop works on several features at a time.
+    Bins in which curves are flat begin at infinity, where no distance is above 0.
     """
-    n = places.shape[1]
-    sums = np.zeros(knot_starts[-1])
-    first = knot_starts[:-1].astype(np.int32)
-    at = np.empty(n, dtype=np.int64)
-    up = np.empty(n)
+    sums = np.zeros((starts[-1], 2))
+    first = starts[:-1].astype(np.uint64)  # a signed index could count from the end: slow
     for i in range(begin, end):
         weight = g[i]
         if weight == 0.0:
             continue
-        for j in range(n):
-            b = np.int32(places[i, j])
-            at[j] = np.int64(first[j] + b)
-            up[j] = weight * (places[i, j] - np.float32(b))
-        for j in range(n):
-            k = np.uint64(at[j])  # a signed one could count from the end, which takes a test
-            sums[k] += weight - up[j]
-            sums[k + np.uint64(1)] += up[j]
+        for j in range(X.shape[1]):
+            k = first[j] + np.uint64(bins[i, j])
+            distance = X[i, j] - low[k]
+            sums[k, 0] += weight
+            sums[k, 1] += weight * (distance if distance > 0.0 else 0.0)
     return sums
 
 
 @kernel
-def knot_sums_of_entries(
-    places: AnyArray,
+def bin_sums_of_entries(
+    data: AnyArray,
+    bins: AnyArray,
     indices: IntArray,
     indptr: IntArray,
     features: IntArray,
-    zero: FloatArray,
+    zero: IntArray,
     g: FloatArray,
     total: float,
-    knot_starts: IntArray,
+    starts: IntArray,
+    low: FloatArray,
     begin: int,
     end: int,
     out: FloatArray,
 ) -> None:
-    """Fill the same sums for some columns; rows that are not stored are at ``zero``."""
+    """Fill the same sums for some columns; values that are not stored are in the bin ``zero``."""
     for f in range(begin, end):
-        j, first = features[f], knot_starts[f]
+        j, first = features[f], starts[f]
         rest = total
         for at in range(indptr[j], indptr[j + 1]):
-            weight, place = g[indices[at]], np.float64(places[at])
-            b = np.int64(place)
-            up = weight * (place - b)
+            weight, k = g[indices[at]], first + bins[at]
             rest -= weight
-            out[first + b] += weight - up
-            out[first + b + 1] += up
-        b = np.int64(zero[j])
-        up = rest * (zero[j] - b)
-        out[first + b] += rest - up
-        out[first + b + 1] += up
+            out[k, 0] += weight
+            out[k, 1] += weight * max(0.0, data[at] - low[k])
+        k = first + zero[j]
+        out[k, 0] += rest
+        out[k, 1] += rest * max(0.0, 0.0 - low[k])
 
 
 @kernel
@@ -197,68 +177,46 @@ def ramp_sums(
 
 
 @kernel
-def line_columns(
-    places: AnyArray,
-    feature: IntArray,
-    column: IntArray,
-    values: FloatArray,
-    knot_starts: IntArray,
-    begin: int,
-    end: int,
-    out: AnyArray,
-) -> None:
-    """Write the lines of some features into columns of ``out``."""
-    for c in range(len(feature)):
-        j = feature[c]
-        first, last = knot_starts[j], knot_starts[j + 1] - 2
-        for i in range(begin, end):
-            place = np.float64(places[i, j])
-            b = np.int64(place)
-            low = first + b
-            value = 0.0
-            if b > 0:
-                value = values[low]
-                if low < last:
-                    value += (values[low + 1] - values[low]) * (place - b)
-            out[i - begin, column[c]] = value
-
-
-@kernel
 def curve_scores(
-    places: AnyArray,
+    X: AnyArray,
+    bins: AnyArray,
     features: IntArray,
     first: IntArray,
+    low: FloatArray,
     base: FloatArray,
     slope: FloatArray,
     begin: int,
     end: int,
     out: FloatArray,
 ) -> None:
-    """Add up the curves of some features: in bin b, base + slope × position at ``first[f] + b``."""
+    """Add up curves: in bin b of feature f, base + slope × distance at ``first[f] + b``."""
     for i in range(begin, end):
         total = 0.0
         for f in range(len(features)):
-            place = np.float64(places[i, np.uint64(features[f])])
-            # a signed index may count from the end: slow
-            b = np.uint64(first[f]) + np.uint64(np.uint32(np.int32(place)))
-            total += base[b] + slope[b] * place
+            j = np.uint64(features[f])  # a signed index may count from the end: slow
+            k = np.uint64(first[f]) + np.uint64(bins[i, j])
+            distance = X[i, j] - low[k]
+            total += base[k] + slope[k] * (distance if distance > 0.0 else 0.0)
         out[i] = total
 
 
 @kernel
 def ramp_columns(
-    places: AnyArray,
+    X: AnyArray,
     feature: IntArray,
-    sign: AnyArray,
-    shift: AnyArray,
+    low: FloatArray,
+    rate: FloatArray,
+    height: FloatArray,
     begin: int,
     end: int,
     out: AnyArray,
 ) -> None:
-    """Write out columns: ``sign`` × position + ``shift`` between 0 and 1."""
+    """Write out columns: ``rate`` × distance from ``low``, between 0 and ``height``."""
     for i in range(begin, end):
         for c in range(len(feature)):
-            out[i - begin, c] = min(max(sign[c] * places[i, feature[c]] + shift[c], 0.0), 1.0)
+            value = (X[i, feature[c]] - low[c]) * rate[c]
+            value = value if value > 0.0 else 0.0  # also of a missing one
+            out[i - begin, c] = min(value, height[c])
 
 
 @kernel

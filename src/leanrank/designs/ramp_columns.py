@@ -9,8 +9,8 @@ so that weights w_k are the rises of a curve over its segments. It may have a *l
 so that a curve shrinks towards a line. A category has one column per level instead, its codes 0, 1,
 … being the knots. A missing value (NaN) is 0 in all of these and has a column of its own.
 
-All columns of a feature are functions of a document's *position* among its knots, piecewise linear
-between knots. So the sums of a score gradient over hats at the knots give Xᵀg.
+All columns of a feature are piecewise linear between its knots. So two sums of a score gradient per
+*bin*, that is between two knots, give Xᵀg.
 """
 
 from __future__ import annotations
@@ -176,14 +176,30 @@ class RampColumns:
         return RampColumns(knots, self.gap[features], self.rate[features], levels)
 
     @cached_property
-    def segments(self) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Where the segments of each feature begin; the ends of all segments, and 1 / length."""
+    def bins(self) -> tuple[FloatArray, FloatArray]:
+        """Where the bins of all features begin, and one over their lengths, as ``knot_starts``.
+
+        Those in which all curves are flat begin at infinity and have a rate of 0: missing values,
+        values from the last knot on, levels.
+        """
+        low, rate = np.full(self.knot_starts[-1], np.inf), np.zeros(self.knot_starts[-1])
+        for j in np.flatnonzero((self.sizes > 0) & ~self.is_category).tolist():
+            at = slice(self.knot_starts[j] + 1, self.knot_starts[j] + 1 + self.sizes[j])
+            with np.errstate(over="ignore"):
+                rate[at] = 1.0 / np.diff(self.knots[j])
+            low[at] = np.where(rate[at] > 0.0, self.knots[j][:-1], np.inf)
+        return low, rate
+
+    def cuts(self, dtype: Any) -> tuple[IntArray, AnyArray]:
+        """Return all knots but the first of each feature, and where those of each feature begin.
+
+        A value of this dtype reaches a cut if and only if it reaches the knot.
+        """
         first = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
-        curved = [self.knots[j] for j in np.flatnonzero(self.sizes).tolist()]
-        low = np.concatenate([np.zeros(0), *(a[:-1] for a in curved)])
-        high = np.concatenate([np.zeros(0), *(a[1:] for a in curved)])
+        knots = np.concatenate([np.zeros(0), *(a[1:] for a in self.knots)])
         with np.errstate(over="ignore"):
-            return first, low, high, 1.0 / (high - low)
+            cuts = knots.astype(dtype)
+            return first, np.where(cuts < knots, np.nextafter(cuts, cuts.dtype.type(np.inf)), cuts)
 
     @cached_property
     def line_values(self) -> FloatArray:
@@ -195,10 +211,13 @@ class RampColumns:
             out[begin : begin + len(knots)] = self.rate[j] * (knots - knots[0])
         return out
 
-    def from_knots(self, sums: FloatArray) -> FloatArray:
-        """Return Xᵀg for all columns from the sums of g per knot."""
+    def from_bins(self, sums: FloatArray) -> FloatArray:
+        """Return Xᵀg for all columns from the sums of g, and of g × distance, per bin."""
+        up = sums[:, 1] * self.bins[1]  # what the knot above gets, by hats
+        at_knots = sums[:, 0] - up
+        at_knots[1:] += up[:-1]
         c: FloatArray = kernels.ramp_sums(
-            sums, self.knot_starts, self.sizes, self.gap, self.starts, self.is_category,
+            at_knots, self.knot_starts, self.sizes, self.gap, self.starts, self.is_category,
             self.rate, self.line_values,
         )  # fmt: skip
         return c
@@ -245,22 +264,22 @@ class RampColumns:
                 )
         return found
 
-    def lines(self, w: FloatArray, features: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return where the bins of some features begin, and base and slope in the position.
-
-        The bins of a feature: missing, the segments, and from the last knot on.
-        """
-        first = np.concatenate(([0], np.cumsum(self.sizes[features] + 2))).astype(np.int64)
+    def lines(
+        self, w: FloatArray, features: IntArray
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return where the bins of some features are, where each begins, its height and slope."""
+        size = np.diff(self.knot_starts)[features]
+        first = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        at = np.repeat(self.knot_starts[features] - first[:-1], size) + np.arange(first[-1])
         slope, base = np.zeros((2, first[-1]))
-        for j, low, high in zip(features.tolist(), first[:-1], first[1:], strict=True):
-            size = int(self.sizes[j])
+        for j, begin, end in zip(features.tolist(), first[:-1], first[1:], strict=True):
             heights = self.at_knots(j, w)
-            base[low] = self.if_missing(j, w)
-            base[low + 1 : low + 1 + len(heights)] = heights
+            base[begin] = self.if_missing(j, w)
+            base[begin + 1 : begin + 1 + len(heights)] = heights
             if not self.is_category[j]:
-                slope[low + 1 : high - 1] = rises = np.diff(heights)
-                base[low + 1 : high - 1] -= rises * np.arange(1, size + 1)
-        return first, base, slope
+                slope[begin + 1 : end - 2] = np.diff(heights)
+        low, rate = self.bins
+        return first, low[at], base, slope * rate[at]
 
 
 def sample_step(n_rows: int) -> int:

@@ -1,8 +1,8 @@
 """Columns of curves, which are never stored: ramps, lines, levels and gaps of features.
 
-Only *positions* among the knots are kept, as large as X. One pass over them gives Xᵀg for all
-columns of all features. Ramps lie between 0 and 1, whatever the units of a feature. So rows need no
-anchor.
+Only the *bin* of each value is kept beside X: between which knots it lies, in one byte unless there
+are many. One pass over both gives Xᵀg for all columns of all features. Ramps lie between 0 and 1,
+whatever the units of a feature. So rows need no anchor.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs import _ramp_kernels as kernels
@@ -30,6 +31,9 @@ from leanrank.execution import (
 
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""
+
+FEW_KNOTS = 32
+"""Knots up to which a value is compared with all of them, several features at a time."""
 
 
 def ramp_design(
@@ -62,10 +66,11 @@ def ramp_design(
     return kind(X, ramps, executor, **sizes)
 
 
-class _Positions:
-    """Positions of documents among the knots of features, row by row."""
+class _Binned:
+    """Values of documents and their bins, row by row."""
 
-    places: AnyArray
+    X: AnyArray
+    bins: AnyArray
     ramps: RampColumns
     executor: Executor
     n_rows: int
@@ -77,19 +82,24 @@ class _Positions:
         lines = self.ramps.lines(w, features)
         out = np.zeros(self.n_rows)
         self.executor.map(
-            lambda at: kernels.curve_scores(self.places, features, *lines, *at, out),
+            lambda at: kernels.curve_scores(self.X, self.bins, features, *lines, *at, out),
             row_blocks(self.n_rows, self.rows_per_block),
         )
         return out
 
     def _rmatvec(self, g: FloatArray) -> FloatArray:
-        """Sum g by knot, block sums added in the order of the rows; then run over the knots."""
+        """Sum g by bin, block sums added in the order of the rows; then run over the knots."""
+        blocks = row_blocks(self.n_rows, self.rows_per_block)
+        parts = self.executor.map(lambda at: self._bin_sums(g, at), blocks)
+        sums = add_up(parts) if parts else np.zeros((self.ramps.knot_starts[-1], 2))
+        return self.ramps.from_bins(sums)
+
+    def _bin_sums(self, g: FloatArray, rows: tuple[int, int]) -> FloatArray:
         ramps = self.ramps
-        parts = self.executor.map(
-            lambda at: kernels.knot_sums(self.places, g, ramps.knot_starts, *at),
-            row_blocks(self.n_rows, self.rows_per_block),
+        sums: FloatArray = kernels.bin_sums(
+            self.X, self.bins, g, ramps.knot_starts, ramps.bins[0], *rows
         )
-        return ramps.from_knots(add_up(parts) if parts else np.zeros(ramps.knot_starts[-1]))
+        return sums
 
 
 class _AllRamps(Design):
@@ -109,7 +119,7 @@ class _AllRamps(Design):
         return self.column_norms
 
 
-class RampDesign(_Positions, _AllRamps):
+class RampDesign(_Binned, _AllRamps):
     """The ramps of a dense matrix, read in blocks of rows."""
 
     def __init__(
@@ -120,16 +130,39 @@ class RampDesign(_Positions, _AllRamps):
         *,
         rows_per_block: int = ROWS_PER_RANGE,
     ) -> None:
+        self.X = kernel_view(np.ascontiguousarray(X))
         self.n_rows, self.executor = len(X), executor
         self.rows_per_block = rows_per_block
-        self.places = np.empty_like(X, order="C")
+        self.bins = np.empty(X.shape, dtype=_bin_dtype(ramps))
+        first, cuts = ramps.cuts(X.dtype)
+        many = np.flatnonzero(ramps.sizes > FEW_KNOTS)
+        few = np.flatnonzero(ramps.sizes <= FEW_KNOTS)
+        side_by_side = np.full((ramps.sizes[few].max(initial=0), X.shape[1]), np.inf, X.dtype)
+        for j in few.tolist():
+            side_by_side[: ramps.sizes[j], j] = cuts[first[j] : first[j + 1]]
         found = executor.map(
-            lambda at: kernels.place_rows(X, *ramps.segments, *at, self.places),
+            lambda at: kernels.find_bins(self.X, side_by_side, first, cuts, many, *at, self.bins),
             row_blocks(len(X), rows_per_block),
         )
         self.ramps = replace(ramps, gap=ramps.gap | np.any(found, axis=0))
         self.n_features = self.ramps.n_columns
-        self.n_bytes = self.places.nbytes
+        self.n_bytes = self.X.nbytes + self.bins.nbytes
+
+    @cached_property
+    def places(self) -> AnyArray:
+        """Positions among the knots, as large as X: b + t at the share t of segment b, 0: missing.
+
+        Only surfaces need them.
+        """
+        low, rate = self.ramps.bins
+        first = self.ramps.knot_starts[:-1]
+        out = np.empty_like(self.X)
+        for begin, end in row_blocks(self.n_rows, self.rows_per_block):
+            at = first + self.bins[begin:end]
+            with np.errstate(invalid="ignore", over="ignore"):
+                share = np.fmax((self.X[begin:end] - low[at]) * rate[at], 0.0)
+            out[begin:end] = self.bins[begin:end] + np.fmin(share, 1.0)
+        return out
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw by one look-up per document and feature with a curve."""
@@ -142,8 +175,8 @@ class RampDesign(_Positions, _AllRamps):
 
     def squares(self, rows: tuple[int, int]) -> FloatArray:
         """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
-        sums = kernels.knot_sums(self.places, np.ones(self.n_rows), self.ramps.knot_starts, *rows)
-        return self.ramps.from_knots(sums) * self.ramps.heights
+        sums = self._bin_sums(np.ones(self.n_rows), rows)
+        return self.ramps.from_bins(sums) * self.ramps.heights
 
     @property
     def column_sizes(self) -> IntArray:
@@ -152,12 +185,12 @@ class RampDesign(_Positions, _AllRamps):
 
     def take(self, features: IntArray) -> RampBlock:
         """Return some columns; they are read in place, which takes no memory."""
-        used = np.arange(self.places.shape[1])
-        return RampBlock(self, used, features, self.places, reads_all=True)
+        used = np.arange(self.X.shape[1])
+        return RampBlock(self, used, features, self.X, self.bins, reads_all=True)
 
 
 class SparseRampDesign(_AllRamps):
-    """The ramps of a sparse matrix: a value that is not stored has the position of zero.
+    """The ramps of a sparse matrix: a value that is not stored is in the bin of zero.
 
     ``entries_per_block`` are the stored entries in one unit of work over the columns.
     """
@@ -170,19 +203,21 @@ class SparseRampDesign(_AllRamps):
         self.n_rows, self.executor = X.shape[0], executor
         self.entries_per_block = entries_per_block
         columns: Any = X.tocsc()
-        self.indices, self.indptr = columns.indices, columns.indptr
-        self.places = np.empty_like(columns.data)
+        self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
+        self.bins = np.empty(len(self.data), dtype=_bin_dtype(ramps))
+        first, cuts = ramps.cuts(self.data.dtype)
         found = executor.map(
-            lambda at: kernels.place_entries(
-                columns.data, self.indptr, *ramps.segments, *at, self.places
+            lambda at: kernels.find_bins_of_entries(
+                self.data, self.indptr, first, cuts, *at, self.bins
             ),
             query_ranges(self.indptr, entries_per_block),
         )
         self.ramps = replace(ramps, gap=ramps.gap | np.concatenate([*found, np.zeros(0, bool)]))
-        self.zero = np.empty((1, X.shape[1]))
-        kernels.place_rows(np.zeros((1, X.shape[1])), *ramps.segments, 0, 1, self.zero)
+        reached = np.add.reduceat(np.append(cuts <= 0.0, False), first[:-1], dtype=np.int64)
+        self.zero = 1 + np.where(ramps.sizes > 0, reached, 0)
         self.n_features = self.ramps.n_columns
-        self.n_bytes = self.places.nbytes + self.indices.nbytes + self.indptr.nbytes
+        stored = self.data, self.bins, self.indices, self.indptr
+        self.n_bytes = sum(array.nbytes for array in stored)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
@@ -196,25 +231,15 @@ class SparseRampDesign(_AllRamps):
         if features is not None:
             used = np.unique(ramps.feature[features])
         part = ramps.restrict(used) if features is not None else ramps
-        sums = np.zeros(part.knot_starts[-1])
-        total = float(g.sum())
+        sums = np.zeros((part.knot_starts[-1], 2))
         sizes = np.diff(self.indptr)[used]
+        stored = self.data, self.bins, self.indices, self.indptr
+        weights = self.zero, g, float(g.sum()), part.knot_starts, part.bins[0]
         self.executor.map(
-            lambda at: kernels.knot_sums_of_entries(
-                self.places,
-                self.indices,
-                self.indptr,
-                used,
-                self.zero[0],
-                g,
-                total,
-                part.knot_starts,
-                *at,
-                sums,
-            ),
+            lambda at: kernels.bin_sums_of_entries(*stored, used, *weights, *at, sums),
             query_ranges(np.concatenate(([0], np.cumsum(sizes))), self.entries_per_block),
         )
-        c = part.from_knots(sums)
+        c = part.from_bins(sums)
         return c if features is None else c[_own_columns(ramps, part, used, features)]
 
     @cached_property
@@ -224,14 +249,16 @@ class SparseRampDesign(_AllRamps):
         return sizes
 
     def take(self, features: IntArray) -> RampBlock:
-        """Write out the positions of the features that some columns belong to."""
+        """Write out the values and bins of the features that some columns belong to."""
         used = np.unique(self.ramps.feature[features])
-        places = np.empty((self.n_rows, len(used)), dtype=self.places.dtype)
-        places[:] = self.zero[0, used]
+        X = np.zeros((self.n_rows, len(used)), dtype=self.data.dtype)
+        bins = np.empty(X.shape, dtype=self.bins.dtype)
+        bins[:] = self.zero[used]
         for f, j in enumerate(used):
             stored = slice(self.indptr[j], self.indptr[j + 1])
-            places[self.indices[stored], f] = self.places[stored]
-        return RampBlock(self, used, features, places)
+            X[self.indices[stored], f] = self.data[stored]
+            bins[self.indices[stored], f] = self.bins[stored]
+        return RampBlock(self, used, features, X, bins)
 
 
 class WrittenBlock(Block):
@@ -285,32 +312,34 @@ class WrittenBlock(Block):
         return out
 
 
-class RampBlock(_Positions, WrittenBlock):
-    """Some columns of a design of ramps, by the positions of their features."""
+class RampBlock(_Binned, WrittenBlock):
+    """Some columns of a design of ramps, by the values and bins of their features."""
 
     def __init__(
         self,
         design: _AllRamps,
         used: IntArray,
         columns: IntArray,
-        places: AnyArray,
+        X: AnyArray,
+        bins: AnyArray,
         *,
         reads_all: bool = False,
     ) -> None:
-        self.places, self.executor, self.reads_all = places, design.executor, reads_all
+        self.X, self.bins, self.executor, self.reads_all = X, bins, design.executor, reads_all
         self.rows_per_block = design.rows_per_block
-        self.ramps = design.ramps if reads_all else design.ramps.restrict(used)
-        self.own = _own_columns(design.ramps, self.ramps, used, columns)
-        self.n_rows, self.n_features = len(places), len(columns)
-        self.n_bytes, self.dtype = places.nbytes, places.dtype
-        own, gaps = self.own, self.ramps.is_gap[self.own]
-        self.feature = self.ramps.feature[own]
-        # a ramp is its position less its bin; a gap is what a position lacks to 1
-        bins = own - self.ramps.starts[self.feature] + 1.0
-        self.sign = np.where(gaps, -1.0, 1.0).astype(places.dtype)
-        self.shift = np.where(gaps, 1.0, -bins).astype(places.dtype)
-        self.line = np.flatnonzero(self.ramps.is_line[own])
-        self.level = self.ramps.is_category[self.feature] & ~gaps
+        self.ramps = ramps = design.ramps if reads_all else design.ramps.restrict(used)
+        self.own = own = _own_columns(design.ramps, ramps, used, columns)
+        self.n_rows, self.n_features = len(X), len(columns)
+        self.n_bytes, self.dtype = X.nbytes + bins.nbytes, X.dtype
+        self.feature = ramps.feature[own]
+        # the bin of a gap, a level or a ramp; a line begins where the first ramp does
+        self.bin = np.where(ramps.is_gap[own], 0, own - ramps.starts[self.feature] + 1)
+        lines = ramps.is_line[own]
+        low, rate = ramps.bins
+        at = ramps.knot_starts[self.feature] + np.where(lines, 1, self.bin)
+        self.low, self.height = low[at], ramps.heights[own]
+        self.rate = np.where(lines, ramps.rate[self.feature], rate[at])
+        self.flat = ramps.is_gap[own] | ramps.is_category[self.feature]
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """Compute X_W v by one look-up per document and feature."""
@@ -327,19 +356,21 @@ class RampBlock(_Positions, WrittenBlock):
         feature = self.feature[columns]
         out = np.empty((rows[1] - rows[0], len(feature)), dtype=dtype)
         kernels.ramp_columns(
-            self.places, feature, self.sign[columns], self.shift[columns], *rows, out
+            self.X,
+            feature,
+            *(each[columns] for each in (self.low, self.rate, self.height)),
+            *rows,
+            out,
         )
-        begin, end, _ = columns.indices(len(self.feature))
-        lines = self.line[(self.line >= begin) & (self.line < end)]
-        if len(lines):
-            values, first = self.ramps.line_values, self.ramps.knot_starts
-            at, which = lines - begin, self.feature[lines]
-            kernels.line_columns(self.places, which, at, values, first, *rows, out)
-        levels = np.flatnonzero(self.level[columns])
-        if len(levels):
-            place = self.places[slice(*rows)].take(feature[levels], axis=1)
-            out[:, levels] = place == -self.shift[columns][levels]
+        flat = np.flatnonzero(self.flat[columns])
+        if len(flat):
+            bins = self.bins[slice(*rows)].take(feature[flat], axis=1)
+            out[:, flat] = bins == self.bin[columns][flat]
         return out
+
+
+def _bin_dtype(ramps: RampColumns) -> Any:
+    return np.min_scalar_type(int(ramps.sizes.max(initial=0)) + 1)
 
 
 def _own_columns(

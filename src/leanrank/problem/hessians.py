@@ -124,7 +124,8 @@ class Hessians:
         self.ranges = query_ranges(plan.query_ptr)
         self._all = _Sample(self.ranges)
         self._samples: dict[int, _Sample] = {}
-        self._exact = self  # whose products stand in for a matrix that is too large
+        # whose products stand in for a matrix that is too large, if not its own
+        self._exact: Hessians | None = None
 
     def cheapest(self, block: Block) -> Hessians:
         """Return those for steps in the weights of a block: nearly these, if that saves time."""
@@ -167,7 +168,7 @@ class Hessians:
         if formed and block.n_features <= self.largest_gram:
             hessian = self.hessian(block, features, u, thin=thin)
             return GramModel(hessian, sample is not self._all, exact_diagonal=sample.seen is None)
-        return ProductModel(partial(self._exact.product, block, u))
+        return ProductModel(partial((self._exact or self).product, block, u))
 
     def hessian(
         self,

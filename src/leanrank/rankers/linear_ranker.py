@@ -30,7 +30,7 @@ from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.dask import relabelling
 from leanrank.rankers.inputs import held_out_data
-from leanrank.rankers.knots import curve_design, curve_parts, weights_model
+from leanrank.rankers.knots import curve_design, curve_parts
 from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, report, words
 from leanrank.rankers.surfaces import pairs_of
 from leanrank.solvers import get_solver
@@ -285,11 +285,6 @@ class LinearRanker(BaseLinearRanker):
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:
             self._warn_of_gap(solution)
-        if isinstance(problem, MemoryProblem) and self.ramps_ and data.X.dtype == np.float32:
-            # values among the knots were rounded
-            scores = weights_model(solution.w, self.ramps_).predict(data.X)
-            shift = 0.0 if problem.plan.offset is None else problem.plan.offset
-            self.objective_ += problem.evaluate(scores - shift)[0] - problem.at(solution.w)
         self.coef_ = solution.w
 
     def _warn_of_gap(self, solution: Solution) -> None:

@@ -53,9 +53,10 @@ class Newton(Solver):
         Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``.
     far : float
         Relative gap below which a sample without the diagonal of all documents is a larger one.
-        Such a sample serves until the objective falls short of a promise by more than
-        ``good_step``; one with it, until less than half of what was promised was kept twice in a
-        row, and again once a model of all documents keeps no more.
+        It is larger too once the objective falls short of a promise by more than ``good_step``, and
+        the next time all documents serve. A sample with that diagonal serves until less than half
+        of what was promised was kept twice in a row, and again once a model of all documents keeps
+        no more.
     sample_per_feature, larger, fewest_sampled : int
         Sample size per feature for approximate Hessians, its factor below ``far``, and the number
         of features up to which it is the same. Larger sets are chosen anew before that factor
@@ -263,7 +264,7 @@ class _WorkingSet:
                 fall = objective - state.value - part.value(state.w[self.features])
                 kept = -2.0 * fall / promised  # 1 or more where the model holds
                 if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
-                    self.samples = False
+                    self._sample_more()
                 short, self.short = self.short, kept < 0.5 and not rough
                 if short and self.short:  # by its sample, unless all documents do no better
                     self.samples = not self.sampled
@@ -288,11 +289,16 @@ class _WorkingSet:
         if near and gap > solver.poor_step * self.gap:
             self.samples = False
         elif near and not self.exact_diagonal and self.larger == 1:
-            self.larger = solver.larger
-            self.samples = 2 * self._sample_size < self.problem.n_rows
+            self._sample_more()
             return True
         lasts = model is not None and model.lasting and (rough or self.samples or not model.sampled)
         return not (lasts and gap < solver.good_step * self.gap)
+
+    def _sample_more(self) -> None:
+        """Draw a larger sample from now on, and none after that."""
+        self.samples = self.larger == 1
+        self.larger = self.solver.larger
+        self.samples = self.samples and 2 * self._sample_size < self.problem.n_rows
 
     def sample_grows(self, gap: float) -> bool:
         """Return whether the next model of a large set is of more documents than the last."""
