@@ -11,8 +11,9 @@ Parts, for ``--only``:
   shows the curves that were learned over those that are true (``--reports DIR``).
 - ``speed``: 1.2 million documents × 136 features, 8 segments, to a relative gap of 1e-6, beside
   LightGBM with 100 trees.
-- ``passes``: the pass over the same documents for the gradient, beside a linear model's; memory.
-- ``scoring``: a thousand documents, by ten lines, ten curves and LightGBM.
+- ``passes``: the pass over the same documents for the gradient, beside a linear model's, and of 45
+  pairs beside it; memory.
+- ``scoring``: a thousand documents, by ten lines, ten curves, ten pairs beside them, and LightGBM.
 - ``brute``: gradients, Hessians and optima beside explicit columns and another solver.
 """
 

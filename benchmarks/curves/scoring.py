@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.curves.speed import N_FEATURES, TREES, make_large
 from benchmarks.harness import Options, Table, race
@@ -17,31 +18,32 @@ N_DOCUMENTS, N_USED = 1_000, 10
 def scoring(options: Options) -> list[Table]:
     from lightgbm import LGBMRanker
 
-    data = make_large(20_000 if options.quick else 100_000)
+    data = make_large(20_000 if options.quick else 100_000, pairs=True)
     some = np.ascontiguousarray(data.X[:N_DOCUMENTS])
-    line, bent = (_of_ten(data, curves) for curves in (None, 8))
+    rankers = [_of_ten(data, curves) for curves in (None, 8)]
+    line, bent = (ranker.to_model() for ranker in rankers)
+    others = dict.fromkeys(set(range(N_FEATURES)) - set(bent.curves), np.inf)
+    wider = {"pairs": N_USED, "alpha": 0.05 * rankers[1].alpha, "penalty_factors": others}
+    both = clone(rankers[1]).set_params(**wider).fit(data).to_model()
     trees = LGBMRanker(n_estimators=TREES, num_leaves=31, n_jobs=1, verbose=-1)
     trees.fit(data.X, data.y, group=np.diff(data.query_ptr))
     times = race(
         {
             "lines": lambda: [line.predict(some) for _ in range(100)],
             "curves": lambda: [bent.predict(some) for _ in range(100)],
+            "curves and pairs": lambda: [both.predict(some) for _ in range(100)],
             "LightGBM": lambda: [trees.predict(some, num_threads=1) for _ in range(100)],
         },
         repeat=options.repeat,
     )
     table = Table(f"Scoring {N_DOCUMENTS:,} documents of {N_FEATURES} features, one thread")
-    for name, features in (
-        ("lines", line.n_nonzero),
-        ("curves", bent.n_nonzero),
-        ("LightGBM", int(np.count_nonzero(trees.feature_importances_))),
-    ):
-        table.add(
-            model=name if name != "LightGBM" else f"LightGBM, {TREES} trees",
-            features=features,
-            time=f"{10 * times[name].median:.3g} ms ±{100 * times[name].spread:.0f}%",
-            **{"beside lines": f"{times[name].median / times['lines'].median:.1f} ×"},
-        )
+    for name, model in (("lines", line), ("curves", bent), ("curves and pairs", both)):
+        table.add(model=name, features=model.n_nonzero, pairs=len(model.surfaces))
+    used = int(np.count_nonzero(trees.feature_importances_))
+    table.add(model=f"LightGBM, {TREES} trees", features=used, pairs="")
+    for row, timing in zip(table.rows, times.values(), strict=True):
+        row["time"] = f"{10 * timing.median:.3g} ms ±{100 * timing.spread:.0f}%"
+        row["beside lines"] = f"{timing.median / times['lines'].median:.1f} ×"
     table.note = "median over repetitions of a hundred calls"
     return [table]
 
@@ -49,5 +51,4 @@ def scoring(options: Options) -> list[Table]:
 def _of_ten(data: RankingData, curves: int | None) -> Any:
     """Fit a model of about ten features."""
     path = DominationRanker(curves=curves, tol=1e-4).path(data, n_alphas=12, alpha_min_ratio=0.05)
-    at = int(np.flatnonzero(path.n_selected <= N_USED)[-1])
-    return path.model(at)
+    return path.ranker(int(np.flatnonzero(path.n_selected <= N_USED)[-1]))

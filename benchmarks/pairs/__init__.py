@@ -6,6 +6,7 @@ Parts, for ``--only``:
   pairs, and LightGBM with 2, 3, 4 and 15 leaves. ``public:NAME`` is one set; needs ``--data``.
 - ``worlds``: made-up sets whose pairs are known. ``worlds:NAME`` is one of them, and
   ``--reports DIR`` keeps each draw, so that a run goes on where the one before ended.
+- ``types``: weights of runs that depend on the type of the query, made up and of MQ2007-agg.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import replace
 
 from benchmarks.harness import Options, Table
 from benchmarks.pairs.public import public
+from benchmarks.pairs.types import types
 from benchmarks.pairs.worlds import worlds
 
-PARTS = {"public": public, "worlds": worlds}
+PARTS = {"public": public, "worlds": worlds, "types": types}
 
 
 def run(options: Options) -> list[Table]:
@@ -24,5 +26,5 @@ def run(options: Options) -> list[Table]:
     if wanted not in ("", *PARTS):
         raise SystemExit(f"--only {options.only} is not a part of pairs: use {list(PARTS)}")
     some = replace(options, only=rest or None)
-    parts = (wanted,) if wanted else tuple(PARTS) if options.data else ("worlds",)
+    parts = (wanted,) if wanted else tuple(PARTS) if options.data else ("worlds", "types")
     return [table for part in parts for table in PARTS[part](some)]

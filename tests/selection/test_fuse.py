@@ -227,7 +227,8 @@ def test_weights_depend_on_the_type_of_the_query():
     assert 0.3 < by_type["kind=both"]["words"] < 0.7
     for other in ("one set of weights", "weights of today"):
         assert found.comparisons[other].interval[0] > 0
-        assert f"{other} (" in found.verdict()
+        assert f"{other} (+" in found.verdict()
+    assert found.verdict().count("(") == found.verdict().count(")") == 3
     today = found.per_query["weights of today"]
     np.testing.assert_allclose(today, found.per_query["words alone"])
     fused = evaluate_run(qrels, found.apply(runs, table), "ndcg@10")

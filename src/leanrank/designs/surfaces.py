@@ -297,20 +297,23 @@ def _pair_sums(
 ) -> FloatArray:
     """Return the sums of g × column over some rows, four per pair."""
     sums = np.zeros((len(pairs), 4))
+    features = np.unique(pairs)  # several pairs share one
+    local = np.searchsorted(features, pairs)
+    at = np.empty((len(features), 2))
     for i in range(begin, end):
         weight = g[i]
         if weight == 0.0:
             continue
-        for k in range(len(pairs)):
-            f, h = pairs[k, 0], pairs[k, 1]
-            a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
-            if a == 0.0:
-                continue
-            c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
-            sums[k, 0] += weight * a * c
-            sums[k, 1] += weight * a * d
-            sums[k, 2] += weight * b * c
-            sums[k, 3] += weight * b * d
+        for j in range(len(features)):
+            f = features[j]
+            at[j] = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
+        for k in range(len(local)):
+            a, b = weight * at[local[k, 0], 0], weight * at[local[k, 0], 1]
+            c, d = at[local[k, 1], 0], at[local[k, 1], 1]
+            sums[k, 0] += a * c
+            sums[k, 1] += a * d
+            sums[k, 2] += b * c
+            sums[k, 3] += b * d
     return sums
 
 

@@ -112,30 +112,31 @@ class Fusion:
         return Run(pool.data.qid, pool.data.doc_ids, scores)
 
     def verdict(self) -> str:
-        """Compare learned weights with reciprocal rank fusion and with the best run, in words."""
+        """Compare learned weights with simple rules, the best run and the weights of today."""
         better, figures = self._against(RRF)
         figures = f"by {figures}, {self.n_queries:,} queries)"
-        if better < 0:
-            return (
+        told = [name for name in (TODAY, ONE_SET) if name in self.comparisons]
+        if better > 0:
+            said = f"The learned weights beat reciprocal rank fusion {figures}."
+            sign = better_sign(self.measure)
+            best = max(self.comparisons, key=lambda name: sign * self.means[name])
+            if best not in (RRF, *told) and self._against(best)[0] <= 0:
+                told.insert(0, best)
+        elif better < 0:
+            said = (
                 f"The learned weights are worse than reciprocal rank fusion {figures}: use that, "
                 "it needs no judgments."
             )
-        if better == 0:
-            return (
+        else:
+            said = (
                 f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. "
                 "Use that, which needs no judgments, or judge more queries."
             )
-        said = f"The learned weights beat reciprocal rank fusion {figures}."
-        sign = better_sign(self.measure)
-        best = max(self.comparisons, key=lambda name: sign * self.means[name])
-        better, figures = self._against(best)
-        if best != RRF and better <= 0:
-            said += f" They do not beat {best} ({figures.replace(' (', ', ', 1)})."
-        for other in (TODAY, ONE_SET):
-            if other in self.comparisons:
-                better, figures = self._against(other)
-                word = {1: "beat", 0: "do not beat", -1: "are worse than"}[better]
-                said += f" They {word} {'the ' * (other == TODAY)}{other} ({figures})."
+        for name in told:
+            better, figures = self._against(name)
+            word = {1: "beat", 0: "do not beat", -1: "are worse than"}[better]
+            figures = figures.replace(" (", ", ", 1)
+            said += f" They {word} {'the ' * (name == TODAY)}{name} ({figures})."
         return said
 
     def _against(self, system: str) -> tuple[int, str]:
