@@ -21,7 +21,7 @@ from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import SoftmaxLoss
 from leanrank.rankers.lean_search import Search, target_sizes
-from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.lean_structure import JUMP_RATIO, Settings, Structure
 
 
 def curved(n_queries=60, n=12, seed=0, n_noise=8, noise=0.3):
@@ -452,7 +452,7 @@ def test_a_sum_cut_into_levels_has_no_pairs():
     y = np.digitize(u, np.quantile(u, [0.6, 0.8, 0.93]))
     told = []
     ranker = LeanRanker(callback=told.append).fit(X, y, qid=np.repeat(np.arange(80), 20))
-    assert [each["choice"] for each in told] == ["curves", "lines", "pairs"]
+    assert [each["choice"] for each in told] == ["curves", "jumps", "lines", "pairs"]
     assert not ranker.model_.surfaces
 
 
@@ -466,6 +466,27 @@ def test_small_models_look_for_pairs_among_their_own_features():
     ranker = LeanRanker(max_pairs=1, random_state=1).fit(X, y, qid=np.repeat(np.arange(200), 20))
     assert list(ranker.model_.surfaces) == [(0, 1)]
     assert {row["pairs"] for row in ranker.front_ if row["features"] > 1} == {1}
+
+
+def test_a_jump_is_a_rise_in_few_segments():
+    """A norm of each curve alone would spread the rise over all of its segments."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_600, 8))
+    u = 2.0 * (X[:, 0] > 0.5) + 2.0 * (X[:, 1] > 0.0) + rng.normal(size=1_600)
+    y, qid = np.digitize(u, np.quantile(u, [0.6, 0.85])), np.repeat(np.arange(80), 20)
+    told = []
+    ranker = LeanRanker(2, max_pairs=0, callback=told.append).fit(X, y, qid=qid)
+    losses = {entry["choice"]: entry["loss"] for entry in told}
+    assert losses["jumps"] < losses["curves"] < losses["lines"]
+    assert ranker.model_.provenance["training"]["group_ratio"] == JUMP_RATIO
+    low, high = ranker.model_.curves[0](np.array([[-2.0, -0.1], [0.7, 2.0]]))
+    assert (low == low[0]).all()
+    assert (high == high[0]).all()
+    before = ranker.objective_
+    ranker.refit(X, y, qid=qid)  # at the same share of the norm: the same optimum
+    assert ranker.objective_ == pytest.approx(before, rel=1e-5)
+    smooth = LeanRanker(2, max_pairs=0, group_ratio=0.5).fit(X, y, qid=qid)
+    assert np.ptp(smooth.model_.curves[0](np.array([-2.0, -0.1]))) > 0.01
 
 
 def test_a_model_is_exported_and_verified_from_python(fitted, data):

@@ -116,8 +116,9 @@ class LeanRanker(BaseRanker):
         What each feature costs to compute; those that a dict does not name cost nothing.
     max_cost : float, optional
         Most that the features of the model may cost together.
-    group_ratio : float, default=0.5
-        Share of the norm of each curve in the penalty; the rest is ℓ1.
+    group_ratio : float or "auto", default="auto"
+        Share of the norm of each curve in the penalty; the rest is ℓ1. "auto" is 0.5, or 0.05,
+        with which curves may jump, if the held-out loss falls by more than its standard error.
     n_folds : int or "auto", default="auto"
         Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on.
     n_strengths : int, default=14
@@ -175,7 +176,7 @@ class LeanRanker(BaseRanker):
     penalty_factors: Any = None
     costs: Any = None
     max_cost: float | None = None
-    group_ratio: float = 0.5
+    group_ratio: float | str = "auto"
     n_folds: int | str = "auto"
     n_strengths: int = 14
     min_strength: float = 0.003
@@ -188,7 +189,7 @@ class LeanRanker(BaseRanker):
     fits_on_cluster = True
     parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
-        "group_ratio": [SHARE],
+        "group_ratio": [SHARE, words("auto")],
         "max_pairs": [whole(0), words("auto")],
         "min_strength": [Interval(Real, 0, 1, closed="right")],
     }
@@ -327,8 +328,10 @@ class LeanRanker(BaseRanker):
             factors = np.where(self._costs() > self.max_cost, np.inf, factors)
             if np.isinf(factors).all():
                 raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
+        auto = self.group_ratio == "auto"
         return Settings(
-            group_ratio=float(self.group_ratio),
+            group_ratio=0.5 if auto else float(self.group_ratio),
+            jumps=auto,
             factors=factors,
             signs=directions(self, n_features, self._names()),
             strengths=np.logspace(0, np.log10(self.min_strength), self.n_strengths),

@@ -1,4 +1,4 @@
-"""How the default ranker chooses: strengths, lines or curves, pairs and sizes by held-out loss.
+"""How the default ranker chooses: strengths, the kind of curves, pairs and sizes by held-out loss.
 
 Queries are divided into folds. A fold's model is fitted to the other queries, and its loss on its
 own queries is what every choice is made by: it is smooth in the strength, where NDCG of a few
@@ -208,22 +208,23 @@ class Search:
         self.whole = Part(self, self.query_weight)
 
     def run(self, report: Callback) -> tuple[float, list[Size]]:
-        """Choose lines or curves, the strength and pairs; fit every size of model.
+        """Choose curves, jumps or lines, the strength and pairs; fit every size of model.
 
         ``report`` is told every choice.
         """
-        strengths = self.settings.strengths
-        at, judged, weights = self.path(self.structure)
-        report({"choice": "curves", "strength": float(strengths[at]), "loss": judged.mean})
-        structure, ramps = self.structure, self.structure.ramps
-        tops = [fold.top for fold in self.folds]
+        strengths, structure, ramps = self.settings.strengths, self.structure, self.structure.ramps
+        tried = {"curves": structure}
         if ramps is not None and ramps.is_bend.any():
-            straight = replace(structure, straight=True)
-            line_at, lines, line_weights = self.path(straight)
-            report({"choice": "lines", "strength": float(strengths[line_at]), "loss": lines.mean})
-            gain, error = lines.gain_over(judged)
+            if self.settings.jumps:
+                tried["jumps"] = replace(structure, jumps=True)
+            tried["lines"] = replace(structure, straight=True)
+        best: Judged | None = None
+        for choice, other in tried.items():
+            own_at, judged, own = self.path(other)
+            report({"choice": choice, "strength": float(strengths[own_at]), "loss": judged.mean})
+            gain, error = (1.0, 0.0) if best is None else judged.gain_over(best)
             if gain > error:
-                structure, at, judged, weights = straight, line_at, lines, line_weights
+                structure, at, best, weights = other, own_at, judged, own
                 tops = [fold.top for fold in self.folds]
         for fold, w, top in zip(self.folds, weights, tops, strict=True):
             fold.structure, fold.w, fold.top = structure, w, top
@@ -317,8 +318,9 @@ class Search:
         found = evaluate(y, size.scores[known], qid, measures=["ndcg@10", "map"])
         for name, values in found.per_query.items():
             defined = values[~np.isnan(values)]
-            error = float(defined.std() / np.sqrt(max(1, len(defined))))
-            row |= {name: float(found.means[name]), f"{name}_error": error}
+            if len(defined):  # no fraction of a grade is relevant
+                error = float(defined.std() / np.sqrt(len(defined)))
+                row |= {name: float(found.means[name]), f"{name}_error": error}
         return row
 
     def unjudged(self) -> Judged:

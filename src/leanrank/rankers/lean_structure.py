@@ -25,6 +25,9 @@ from leanrank.model import Curve, Model, Surface
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 
+JUMP_RATIO = 0.05
+"""Share of the norm for curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
+
 MANY_QUERIES = 3_000
 """Informative queries from which on one held-out part is enough."""
 
@@ -42,12 +45,15 @@ class Structure:
         Features of the surfaces, whose columns come last.
     straight : bool
         Whether curves must be lines.
+    jumps : bool
+        Whether curves may jump.
     """
 
     design: Design
     ramps: RampColumns | None
     pairs: tuple[tuple[int, int], ...] = ()
     straight: bool = False
+    jumps: bool = False
 
     @cached_property
     def owner(self) -> IntArray:
@@ -106,6 +112,8 @@ class Settings:
         Whether only features with a curve in the model are paired.
     of_query : array of bool
         Which features have one value per query.
+    jumps : bool
+        Whether curves that may jump are tried.
     """
 
     group_ratio: float
@@ -116,6 +124,11 @@ class Settings:
     tol: float
     heredity: bool = True
     of_query: Any = False
+    jumps: bool = False
+
+    def ratio(self, structure: Structure) -> float:
+        """Return the share of the norm of each curve."""
+        return JUMP_RATIO if structure.jumps else self.group_ratio
 
     def penalty(self, structure: Structure, dropped: IntArray | None = None) -> Any:
         """Return the penalty at strength 1; terms of dropped features are excluded."""
@@ -141,8 +154,9 @@ class Settings:
             factors[np.concatenate((gone, np.array(lost, dtype=bool)))[owner]] = np.inf
         if structure.ramps is None:
             return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
+        ratio = self.ratio(structure)
         return GroupPenalty.build(
-            1.0, 1.0, len(owner), owner, group_ratio=self.group_ratio, factors=factors, signs=signs
+            1.0, 1.0, len(owner), owner, group_ratio=ratio, factors=factors, signs=signs
         )
 
 
@@ -197,6 +211,7 @@ def record_of(
     used = sorted(structure.features_of(structure.owner if every else structure.used(w)))
     record: dict[str, Any] = {
         "alpha": float(alpha), "emphasis": float(emphasis), "straight": structure.straight,
+        "group_ratio": settings.ratio(structure),
     }  # fmt: skip
     ramps = structure.ramps
     both = ("factor", settings.factors), ("sign", settings.signs)
@@ -236,7 +251,7 @@ class Record:
     features : array of int64
         Those that the model reads, and those that a refit left without weight; ``ramps`` and
         ``pairs`` count in them.
-    alpha, emphasis : float
+    alpha, emphasis, group_ratio : float
     straight : bool
     ramps : RampColumns or None
         None: one weight per feature.
@@ -251,6 +266,7 @@ class Record:
     features: IntArray
     alpha: float
     emphasis: float
+    group_ratio: float
     straight: bool
     ramps: RampColumns | None
     weights: list[list[float]]
@@ -299,9 +315,11 @@ class Record:
             rates = np.array([each.get("line", 0.0) for each in columns])
             ramps = RampColumns(knots, gaps, rates).with_levels(levels)
         pairs = made.get("pairs") or []
+        ratio = made.get("group_ratio", model.provenance["parameters"]["group_ratio"])  # before 0.2
         return cls(
             np.array(list(place), dtype=np.int64),
-            float(made["alpha"]), float(made["emphasis"]), bool(made["straight"]), ramps, weights,
+            float(made["alpha"]), float(made["emphasis"]), float(ratio),
+            bool(made["straight"]), ramps, weights,
             np.array([float(each.get("factor", 1.0)) for each in columns]),
             np.array([float(each.get("sign", 0.0)) for each in columns]),
             tuple((place[f], place[g]) for f, g in (each["features"] for each in pairs)),

@@ -75,7 +75,7 @@ class Today:
         self.structure = self._structure()
         self.w = self.record.start(self.structure.ramps)
         self.settings = Settings(
-            group_ratio=float(made["group_ratio"]),
+            group_ratio=self.record.group_ratio,
             factors=self.record.factors,
             signs=self.record.signs,
             strengths=np.ones(1),
