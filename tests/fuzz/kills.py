@@ -21,9 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-STREAM = (
-    "train --stream a.txt b.txt -p batch_pairs=4 -p epochs=2 --read chunk_bytes=20000 --every 100"
-)
+STREAM = "train --stream a.txt b.txt -p eta0=0.5 -p epochs=2 --read chunk_bytes=20000 --every 100"
 COMMANDS = {
     "train": "train a.txt --vali b.txt -a domination -p alpha=0.01 -m out.json",
     "train --stream": f"{STREAM} --checkpoint run.ckpt -m out.json",

@@ -294,7 +294,7 @@ def test_a_fit_that_stops_early_advises_what_helps_curves():
 def test_curves_need_all_data_at_once():
     data = bent().replace(X=np.nan_to_num(bent().X))
     with pytest.raises(InputError, match="reads X itself"):
-        LinearRanker(solver="ftrl", curves=3).fit(data)
+        LinearRanker(solver="bound-cd", curves=3).fit(data)
 
 
 def test_lines_follow_curves_and_curves_lines():

@@ -320,8 +320,6 @@ def test_bad_input_names_the_partition(client):
         TopicRanker(DominationRanker()).fit(da.zeros((480, 2)), np.eye(480)[:, :2])
     with pytest.raises(InputError, match="needs all documents in memory"):
         cross_validate_path(DominationRanker(), X, y, qid)
-    with pytest.raises(InputError, match="'ftrl' needs all documents in memory"):
-        fit(LinearRanker(solver="ftrl"), table)
     assert not MinBatSRank.fits_on_cluster
 
 

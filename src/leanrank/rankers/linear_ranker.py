@@ -60,9 +60,8 @@ class LinearRanker(BaseLinearRanker):
         ``leanrank.losses.base.Loss`` of your own.
     penalty : {"l1", "l2", "elastic-net", "groups"} or Penalty, default="l1"
         A ``leanrank.penalties.base.Penalty`` of your own is taken ``alpha`` times.
-    solver : {"newton", "proximal", "cutting-plane", "bound-cd", "ftrl"} or Solver, default="newton"
-        What a solver needs of loss and penalty is checked before any work. "ftrl" takes a step per
-        query, so use a ``tol`` of 1e-2; ``MinBatSRank`` takes the same steps on a stream.
+    solver : {"newton", "proximal", "cutting-plane", "bound-cd"} or Solver, default="newton"
+        What a solver needs of loss and penalty is checked before any work.
     alpha : float, default=0.01
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, optional

@@ -303,8 +303,6 @@ class MinBatSRank(StochasticRanker):
         absolute alpha there.
     epochs : int, default=10
         Passes over the queries.
-    batch_pairs : int, optional
-        Pairs to draw per query and step; by default all count, without being listed.
     normalize : {"query", "none"}, default="query"
         Whether a query's loss is the mean over its pairs or, as published, their sum.
     shuffle : bool, default=True
@@ -349,7 +347,6 @@ class MinBatSRank(StochasticRanker):
     l1: str = "total"
     relative: bool = True
     epochs: int = 10
-    batch_pairs: int | None = None
     normalize: str = "query"
     shuffle: bool = True
 
@@ -367,7 +364,7 @@ class MinBatSRank(StochasticRanker):
         return self._scale(block, self.epochs)
 
     def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
-        return make_batches(data.X, labels, get_loss(self.loss), self.batch_pairs)
+        return make_batches(data.X, labels, get_loss(self.loss))
 
     def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
         alpha, uniform, per_step = float(self.alpha), self.rates == "uniform", self.l1 == "per_step"

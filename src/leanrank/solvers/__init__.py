@@ -14,7 +14,6 @@ SOLVERS: dict[str, str] = {
     "bound-cd": "leanrank.solvers.first_order.bound_cd.BoundDescent",
     "fenchel": "leanrank.solvers.first_order.fenchel.Fenchel",
     "majorise": "leanrank.solvers.first_order.majorise.Majorise",
-    "ftrl": "leanrank.solvers.sampling.ftrl_solver.FTRL",
 }
 """The name of each solver of a loss and a penalty, and the class."""
 

@@ -71,7 +71,6 @@ class Solver(ABC):
     penalty_needs: ClassVar[tuple[str, ...]] = ()
     depends_on_scale: ClassVar[bool] = False  # whether features of one scale need far fewer steps
     reads_columns: ClassVar[bool] = False  # whether it needs an X that is stored, not curves
-    state_type: ClassVar[type | None] = None  # of a solver that can also learn from streams
 
     def check(self, loss: Loss[Any], penalty: Penalty) -> None:
         """Check before any work that both parts offer what the solver needs."""

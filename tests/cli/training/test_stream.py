@@ -146,7 +146,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     dump_letor(make_ranking(1500, (5, 15), 12, random_state=8), tmp_path / "a.txt")
     dump_letor(make_ranking(500, (5, 15), 16, random_state=9), tmp_path / "b.txt")
     words = [sys.executable, "-m", "leanrank", "train", "--stream", "a.txt", "b.txt", "-p"]
-    words += ["batch_pairs=4", "-p", "epochs=2", "--read", "chunk_bytes=8000", "--every", "20"]
+    words += ["eta0=0.5", "-p", "epochs=2", "--read", "chunk_bytes=8000", "--every", "20"]
 
     def start(model, checkpoint):
         command = [*words, "--checkpoint", checkpoint, "--model", model]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leanrank import (
@@ -20,7 +19,6 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.rankers.streaming import fit_stream
 from leanrank.solvers.newton.solver import Newton
 
 
@@ -153,27 +151,3 @@ def test_what_does_not_fit_is_refused_before_any_work(data, parameters, message)
 def test_parameters_without_effect_are_refused(data, ranker, message):
     with pytest.raises(InputError, match=message):
         ranker.fit(data)
-
-
-@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("loss", ["domination", "squared-hinge"])
-def test_ftrl_reaches_newtons_optimum_with_a_certificate(data, form, loss):
-    X = form(data.X)
-    exact = LinearRanker(loss, alpha=0.05).fit(X, data.y, data.qid)
-    stepwise = LinearRanker(loss, solver="ftrl", alpha=0.05, tol=0.02).fit(X, data.y, data.qid)
-    assert stepwise.dual_gap_ <= 0.02
-    assert exact.objective_ <= stepwise.objective_ * (1 + 1e-9)
-    assert stepwise.objective_ <= exact.objective_ * 1.02
-    assert np.count_nonzero(stepwise.coef_) < 12
-    ranker = LinearRanker(loss, solver="ftrl", tol=0.05)
-    path = ranker.path(X, data.y, data.qid, n_alphas=3, alpha_min_ratio=0.1)
-    assert path.dual_gaps.max() <= 0.05
-    assert path.alphas[0] == pytest.approx(LinearRanker(loss).alpha_max(X, data.y, data.qid))
-
-
-def test_ftrl_takes_the_same_l1_penalty_for_all_features(data):
-    for parameters in ({"signs": 1}, {"penalty": "l2"}, {"penalty_factors": [2.0] + [1.0] * 11}):
-        with pytest.raises(InputError, match="'ftrl' takes an ℓ1 penalty"):
-            LinearRanker(solver="ftrl", **parameters).fit(data)
-    with pytest.raises(InputError, match="needs all data at once"):
-        fit_stream(LinearRanker(solver="ftrl"), [data])

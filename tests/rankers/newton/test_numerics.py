@@ -271,7 +271,7 @@ def test_a_ball_in_which_the_loss_vanishes_is_certified_or_warned_of(solver):
 
 
 @pytest.mark.parametrize("unpenalised", [{"alpha": 0.0}, {"penalty_factors": np.zeros(3)}])
-@pytest.mark.parametrize("solver", ["newton", "proximal", "ftrl"])
+@pytest.mark.parametrize("solver", ["newton", "proximal"])
 def test_a_model_without_a_penalty_is_the_optimum(solver, unpenalised):
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)

@@ -17,7 +17,6 @@ RANKERS = [
     MinBatSRank(),
     MinBatSRank(loss="domination", rates="uniform", l1="per_step"),
     MinBatSRank(0.01, loss="listnet", normalize="none", eta0=0.1),
-    MinBatSRank(batch_pairs=20),
 ]
 
 
@@ -74,18 +73,8 @@ def test_sizes_fall_with_alpha_and_seeds_differ():
     one, same, other = (MinBatSRank(0.01, random_state=s).fit(data).coef_ for s in (1, 1, 2))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
-    drawn = MinBatSRank(0.05, batch_pairs=5, random_state=np.random.RandomState(3)).fit(data)
+    drawn = MinBatSRank(0.05, random_state=np.random.RandomState(3)).fit(data)
     assert drawn.score(data) > 0.7
-
-
-def test_drawn_pairs_see_the_weights_and_not_their_scale():
-    data = problem()
-    ranker = MinBatSRank(0.05, batch_pairs=5)
-    plain = ranker.fit(data.X, data.y, data.qid).coef_.copy()
-    thrice = ranker.fit(data.X, data.y, data.qid, sample_weight=np.full(len(data), 3.0)).coef_
-    np.testing.assert_allclose(thrice, plain, rtol=1e-9)
-    gains = np.random.default_rng(0).random(len(data)) + 0.1
-    assert not np.allclose(ranker.fit(data.X, data.y, data.qid, gain_weight=gains).coef_, plain)
 
 
 def test_partial_fit_is_one_pass_in_the_given_order():
@@ -147,8 +136,6 @@ def test_preferences_stand_in_for_labels():
     assert np.allclose(shuffled.coef_, by_pairs.coef_, rtol=1e-6, atol=1e-9)
     with pytest.raises(InputError, match="not a sum over pairs"):
         MinBatSRank(loss="listnet").fit(data.X, qid=data.qid, preferences=(i, j))
-    with pytest.raises(InputError, match="batch_pairs draws"):
-        MinBatSRank(batch_pairs=3).fit(data.X, qid=data.qid, preferences=(i, j))
 
 
 def test_growing():
@@ -235,8 +222,7 @@ def test_progress(capsys):
         ({"patience": 0}, "patience=0"),
         ({"loss": "hinges"}, "did you mean 'hinge'"),
         ({"normalize": "term"}, "normalize='term'"),
-        ({"batch_pairs": 0}, "batch_pairs=0"),
-        ({"batch_pairs": 2.5}, "batch_pairs=2.5"),
+        ({"epochs": 2.5}, "epochs=2.5"),
         ({"rates": "uniform", "rho": 2.0}, "rho has no effect"),
     ],
 )

@@ -88,14 +88,14 @@ def test_the_same_bits_after_interruptions_anywhere(sources, kind, features, epo
     if kind == "generator" and epochs > 1:
         pytest.skip("a generator is read once")
     how = {"epochs": epochs, "features": features}
-    whole = fit_stream(ranker(batch_pairs=3), sources[kind](), **how)
+    whole = fit_stream(ranker(), sources[kind](), **how)
     n_chunks = epochs * len(list(open_stream(sources[kind]())))
     assert n_chunks > 5
     for stop_at in range(1, n_chunks + 1, 3):
         file = tmp_path / f"{stop_at}.ckpt"
         how |= {"checkpoint": file, "every": 15}
-        interrupted(ranker(batch_pairs=3), sources[kind](), stop_at, **how)
-        resumed = ranker(batch_pairs=3)
+        interrupted(ranker(), sources[kind](), stop_at, **how)
+        resumed = ranker()
         seen = []
         fit_stream(resumed, sources[kind](), progress=seen.append, **how)
         assert resumed.coef_.tobytes() == whole.coef_.tobytes()

@@ -186,68 +186,10 @@ def reference(problem, penalty):
     return w
 
 
-def test_pairs_are_drawn_uniformly():
-    from scipy.stats import chisquare
-
-    y = np.array([2.0, 0, 1, 0, 2, 1, 1, 5, 0, 5])
-    ptr = np.array([0, 7, 10])
-    batches = make_batches(np.ones((10, 1)), Labels(y, ptr), get_loss("squared-hinge"), 50)
-    drawn, u = np.zeros((50, 2), dtype=np.int64), np.arange(10.0)
-    pair_u = np.zeros(100)
-    pairs = batches.pairs
-    for begin, end in ((0, 7), (7, 10)):
-        counts = np.zeros((10, 10))
-        for t in range(800):
-            _ftrl_kernels.draw_pairs(
-                *(pairs.rows, pairs.first, pairs.chance, pairs.mass),
-                *(begin, end, 7, t, u, drawn, pair_u),
-            )
-            np.add.at(counts, tuple(drawn.T), 1)
-            assert np.array_equal(pair_u, drawn.ravel())
-        possible = [(i, j) for i in range(begin, end) for j in range(begin, end) if y[i] > y[j]]
-        observed = np.array([counts[p] for p in possible])
-        assert observed.sum() == counts.sum() == 40_000
-        assert chisquare(observed).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("normalize", ["query", "none"])
-@pytest.mark.parametrize("loss", ["squared-hinge", "hinge"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_drawn_pairs_have_the_gradient_of_all_pairs_on_average(loss, normalize, weighted):
-    X, y, ptr = blocks(6, density=1.0)
-    rng = np.random.default_rng(1)
-    weight = rng.random(len(ptr) - 1) + 0.5
-    documents, gains = 3.0 * rng.integers(0, 3, len(y)), rng.random(len(y)) + 0.1
-    if not weighted:
-        documents, gains = np.ones(len(y)), np.ones(len(y))
-    labels = Labels(
-        y,
-        ptr,
-        query_weight=weight,
-        sample_weight=documents if weighted else None,
-        gain_weight=gains if weighted else None,
-        normalize=normalize,
-    )
-    whole = make_batches(X, labels, get_loss(loss))
-    drawn = make_batches(X, labels, get_loss(loss), 20_000)
-    assert np.array_equal(whole.active, drawn.active)
-    for q in whole.active[:3]:
-        moves = []
-        for batches in (whole, drawn):
-            state = FTRLState.start(FTRLRule(0.0), X.shape[1])
-            ftrl_pass(state, batches, np.array([q]))
-            moves.append(state.v)
-        mine, times = y[ptr[q] : ptr[q + 1]], documents[ptr[q] : ptr[q + 1]]
-        all_pairs = np.sum(np.outer(times, times)[mine[:, None] > mine[None, :]])
-        ratio = 1.0 if normalize == "query" else 20_000 / all_pairs
-        assert np.allclose(moves[1] / ratio, moves[0], atol=0.03 * np.abs(moves[0]).max())
-
-
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-@pytest.mark.parametrize("batch_pairs", [None, 4])
-def test_an_interrupted_run_ends_with_the_same_bits(rule, batch_pairs):
+def test_an_interrupted_run_ends_with_the_same_bits(rule):
     X, y, ptr = blocks(7)
-    batches = make_batches(csr_array(X), Labels(y, ptr), get_loss("squared-hinge"), batch_pairs)
+    batches = make_batches(csr_array(X), Labels(y, ptr), get_loss("squared-hinge"))
     order = np.tile(batches.active, 5)
     plain = FTRLState.start(rule, X.shape[1], seed=3)
     ftrl_pass(plain, batches, order)
@@ -296,11 +238,10 @@ def test_blocks_do_not_depend_on_their_neighbours():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
-@pytest.mark.parametrize("batch_pairs", [None, 3])
-def test_steps_share_their_scratch(loss, batch_pairs):
+def test_steps_share_their_scratch(loss):
     # made anew for each query, a pass would take time for queries × documents
     X, y, ptr = blocks(11)
-    batches = make_batches(X, Labels(y, ptr), get_loss(loss), batch_pairs)
+    batches = make_batches(X, Labels(y, ptr), get_loss(loss))
     made = []
     batches.loss.evaluate = lambda plan, *rest: made.append(scratch_of(plan).order) or 0.0
     ftrl_pass(FTRLState.start(FTRLRule(0.1), X.shape[1]), batches, batches.active)

@@ -14,7 +14,6 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.solvers.sampling.pair_sampling import GOLDEN, draw_place, mix_bits, to_unit
 
 ZETA_HALF = -1.4603545088095868
 EXACT_TERMS = 32
@@ -194,40 +193,3 @@ def inverse_roots(n: int) -> float:
         + tail / (n * n) / 384.0
         - tail / (float(n) ** 4) / 1024.0
     )
-
-
-@kernel
-def draw_pairs(
-    rows: IntArray, first: IntArray, chance: FloatArray, mass: FloatArray, begin: int, end: int,
-    seed: int, t: int, u: FloatArray, pairs: IntArray, pair_u: FloatArray,
-) -> None:  # fmt: skip
-    """Draw pairs of a query, each by its weight, and gather their scores; see ``DrawnPairs``."""
-    for k in range(len(pairs)):
-        higher = draw_place(chance, begin, end, random_uniform(seed, t, 2 * k))
-        lower = draw_place(mass, begin, first[higher], random_uniform(seed, t, 2 * k + 1))
-        pairs[k, 0] = rows[higher]
-        pairs[k, 1] = rows[lower]
-        pair_u[2 * k] = u[rows[higher]]
-        pair_u[2 * k + 1] = u[rows[lower]]
-
-
-@kernel
-def scatter_pairs(pairs: IntArray, pair_g: FloatArray, begin: int, end: int, g: FloatArray) -> None:
-    """Add the gradients of drawn pairs to those of their documents."""
-    for i in range(begin, end):
-        g[i] = 0.0
-    for k in range(len(pairs)):
-        g[pairs[k, 0]] += pair_g[2 * k]
-        g[pairs[k, 1]] += pair_g[2 * k + 1]
-
-
-@kernel
-def random_uniform(seed: int, t: int, k: int) -> float:
-    """Hash three numbers to one in [0, 1).
-
-    Draws depend on the step only, so an interrupted run continues with the same draws.
-    """
-    z = np.uint64(0)
-    for part in (seed, t, k):
-        z = mix_bits((z ^ np.uint64(part)) + GOLDEN)
-    return to_unit(z)

@@ -26,7 +26,6 @@ from leanrank.designs.products import dense_rmatvec
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Loss, Plan, refuse_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
-from leanrank.solvers.sampling.pair_sampling import document_keys, sort_within_queries
 
 move_weight = kernels.move
 """The step of a single weight, for kernels."""
@@ -75,8 +74,7 @@ class FTRLState:
     epoch : int
         Passes completed.
     seed : int
-        Of the order of queries and of drawn pairs, which depend on it, ``epoch`` and ``steps``
-        alone.
+        Of the order of queries, which depends on it and ``epoch`` alone.
     """
 
     rule: FTRLRule
@@ -138,7 +136,7 @@ class QueryBatches:
     X : C-contiguous float array or SciPy CSR array
         Rows grouped by query.
     loss, plan
-        A loss, and its plan for these rows or, with ``pairs``, for that many drawn pairs.
+        A loss, and its plan for these rows.
     query_ptr : array of int64
     factor : array
         Factor of each query's gradient, so that it does not depend on the other queries in the
@@ -146,8 +144,6 @@ class QueryBatches:
     active : array of int64
         The queries that take part.
     offset : array, optional
-    pairs : DrawnPairs, optional
-        How to draw pairs; None for whole queries.
     """
 
     X: Matrix
@@ -157,7 +153,6 @@ class QueryBatches:
     factor: FloatArray
     active: IntArray
     offset: FloatArray | None = None
-    pairs: DrawnPairs | None = None
 
     def gradient_at_zero(self) -> FloatArray:
         """Sum the gradients of all active queries at zero weights, one pass over the documents."""
@@ -165,54 +160,18 @@ class QueryBatches:
         u, g = np.zeros(n_rows), np.zeros(n_rows)
         if self.offset is not None:
             u -= self.offset
-        if self.pairs is None:
-            self.loss.evaluate(self.plan, 0, len(self.factor), u, g)
-        else:
-            draw = _gradient_of_pairs(self, 0)
-            for q in self.active.tolist():
-                # with the size of the query as the step: independent of the order of the queries
-                draw(q, int(self.query_ptr[q + 1] - self.query_ptr[q]), u, g)
+        self.loss.evaluate(self.plan, 0, len(self.factor), u, g)
         g *= np.repeat(self.factor, np.diff(self.query_ptr))
         if isinstance(self.X, np.ndarray):
             return dense_rmatvec(kernel_view(self.X), g, 0, n_rows)
         return np.asarray(self.X.T @ g, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class DrawnPairs:
-    """An index from which a pair of a query is drawn in O(log n), never listing pairs.
-
-    Attributes
-    ----------
-    rows : array of int64
-        The documents by query, ascending level within a query.
-    first : array of int64
-        The place of the first document of each document's query and level.
-    chance : array
-        Running sum over places of the chance to be the better document; 1 per query.
-    mass : array
-        Running sum over places of the weights as the worse document; empty if all weigh 1.
-    gain : array
-        Mean gain weight of each query's pairs; 0 without pairs.
-    n_pairs : int
-        Pairs per step.
-    """
-
-    rows: IntArray
-    first: IntArray
-    chance: FloatArray
-    mass: FloatArray
-    gain: FloatArray
-    n_pairs: int
-
-
-def make_batches(
-    X: Matrix, labels: Labels, loss: Loss[Any], batch_pairs: int | None = None
-) -> QueryBatches:
+def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
     """Prepare a block of whole queries for ``ftrl_pass``.
 
-    With ``labels.normalize="query"`` the loss of a query is the mean over its terms (or drawn
-    pairs), with "none" their sum; both times the query's weight.
+    With ``labels.normalize="query"`` the loss of a query is the mean over its terms, with "none"
+    their sum; both times the query's weight.
 
     Parameters
     ----------
@@ -221,8 +180,6 @@ def make_batches(
     labels : Labels
     loss : Loss
         Needs ``prepare`` and ``evaluate``.
-    batch_pairs : int, optional
-        Pairs to draw of each query, each a list of two; by default a batch is a whole query.
     """
     if labels.normalize not in ("query", "none"):
         raise InputError(
@@ -239,19 +196,8 @@ def make_batches(
     factor = np.ones(n_queries)
     if labels.normalize == "query":
         factor *= weight[active].sum()
-    pairs = None
-    if batch_pairs is not None:
-        if labels.edges is not None:
-            raise InputError(
-                "batch_pairs draws pairs by their labels, so it cannot be combined with "
-                "preferences: leave one out"
-            )
-        pairs = _index_pairs(X, labels, batch_pairs)
-        factor = weight * pairs.gain
-        active = active[pairs.gain[active] > 0.0]
-        plan = _plan_of_pairs(loss, batch_pairs, labels.normalize)
     plan = loss.workspace(plan)  # scratch made anew for each query would cost queries × documents
-    return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset, pairs)
+    return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset)
 
 
 def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float:
@@ -273,7 +219,7 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
         else _DenseBatch(state, batches)
     )
     u, g = np.zeros(batches.X.shape[0]), np.zeros(batches.X.shape[0])
-    gradient = _gradient_of_pairs(batches, state.seed) if batches.pairs else _gradient(batches)
+    evaluate, plan = batches.loss.evaluate, batches.plan
     ptr, factor, offset = batches.query_ptr.tolist(), batches.factor.tolist(), batches.offset
     total = 0.0
     for q in order.tolist():
@@ -281,7 +227,7 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
         batch.scores(begin, end, u)
         if offset is not None:
             u[begin:end] -= offset[begin:end]
-        value = gradient(q, state.steps, u, g)
+        value = float(evaluate(plan, q, q + 1, u, g))
         if not math.isfinite(value):
             raise InputError(
                 f"the loss is {value} after {state.steps:,} steps: the rates are too large for "
@@ -340,69 +286,3 @@ class _SparseBatch:
             *self.arrays, begin, end, g, factor, self.c, self.touched, self.n_touched,
             s.v, s.s, s.w, s.steps, *self.numbers,
         )  # fmt: skip
-
-
-def _gradient(batches: QueryBatches) -> Any:
-    evaluate, plan = batches.loss.evaluate, batches.plan
-
-    def of_query(q: int, t: int, u: FloatArray, g: FloatArray) -> float:
-        del t
-        return float(evaluate(plan, q, q + 1, u, g))
-
-    return of_query
-
-
-def _gradient_of_pairs(batches: QueryBatches, seed: int) -> Any:
-    pairs, ptr = batches.pairs, batches.query_ptr.tolist()
-    assert pairs is not None  # checked by the caller
-    evaluate, plan, n_pairs = batches.loss.evaluate, batches.plan, pairs.n_pairs
-    drawn = np.zeros((n_pairs, 2), dtype=np.int64)
-    pair_u, pair_g = np.zeros(2 * n_pairs), np.zeros(2 * n_pairs)
-
-    def of_pairs(q: int, t: int, u: FloatArray, g: FloatArray) -> float:
-        begin, end = ptr[q], ptr[q + 1]
-        kernels.draw_pairs(
-            pairs.rows, pairs.first, pairs.chance, pairs.mass, begin, end, seed, t, u, drawn, pair_u
-        )
-        value = float(evaluate(plan, 0, n_pairs, pair_u, pair_g))
-        kernels.scatter_pairs(drawn, pair_g, begin, end, g)
-        return value
-
-    return of_pairs
-
-
-def _plan_of_pairs(loss: Loss[Any], n_pairs: int, normalize: str) -> Plan:
-    """Prepare a loss for lists of two documents, the first one better."""
-    return loss.prepare(
-        Labels(
-            y=np.tile([1.0, 0.0], n_pairs),
-            query_ptr=np.arange(0, 2 * n_pairs + 1, 2, dtype=np.int64),
-            normalize=normalize,
-        )
-    )
-
-
-def _index_pairs(X: Matrix, labels: Labels, n_pairs: int) -> DrawnPairs:
-    ptr, y = labels.query_ptr, labels.y
-    sizes = np.diff(ptr)
-    query_of = np.repeat(np.arange(len(sizes)), sizes)
-    rows = sort_within_queries(ptr, y, document_keys(X))  # whatever the order of the rows
-    level, n_rows, n_queries = y[rows], len(y), len(sizes)
-    starts = np.concatenate(([True], (level[1:] != level[:-1]) | (query_of[1:] != query_of[:-1])))
-    first = np.maximum.accumulate(np.where(starts, np.arange(n_rows), 0))
-    ones, given = np.ones(n_rows), labels.sample_weight
-    lose = ones if given is None else np.asarray(given, dtype=np.float64)[rows]
-    mass = np.concatenate(([0.0], np.cumsum(lose)))
-    wins = lose * (mass[first] - mass[np.repeat(ptr[:-1], sizes)])
-    gains = ones if labels.gain_weight is None else labels.gain_weight[rows]
-    total = np.bincount(query_of, wins, minlength=n_queries)
-    gained = np.bincount(query_of, wins * gains, minlength=n_queries)
-    share = np.divide(wins * gains, gained[query_of], out=np.zeros(n_rows), where=wins * gains > 0)
-    return DrawnPairs(
-        rows=rows,
-        first=first,
-        chance=np.concatenate(([0.0], np.cumsum(share))),
-        mass=np.empty(0) if given is None else mass,
-        gain=np.divide(gained, total, out=np.zeros(n_queries), where=total > 0),
-        n_pairs=int(n_pairs),
-    )
