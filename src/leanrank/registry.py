@@ -222,11 +222,12 @@ _FTRL = {"eta0": (0.1, 1.0, 10.0), "alpha": (0.03, 0.1, 0.003, 0.01, 0.3)}
 _WEAK = {"signs": (0, 1), "repeats": ("never", "progress", "always")}
 _SEEDED = {"random_state": 0}
 _PASSES = {"epochs": 5, "random_state": 0}
+_PER = ("query", "term")
 _BOTH_HINGES = ("hinge", "squared-hinge")
 
 
 def _twice(space: Space) -> tuple[Space, Space]:
-    return space, space
+    return space, space  # what ``compare`` and ``tune`` try
 
 
 def _and_curved(base: System, **grid: tuple[Any, ...]) -> tuple[System, System]:
@@ -244,41 +245,32 @@ def _and_curved(base: System, **grid: tuple[Any, ...]) -> tuple[System, System]:
 for _system in (
     System(  # chooses everything by itself
         "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
-        Space("lean", _SEEDED, sweep=Fits(stop_early=False)),
-        Space("lean", _SEEDED, sweep=Front()),
-        cluster=True,
-        purpose="the default: a few curves, every choice made by itself",
+        Space("lean", _SEEDED, sweep=Fits(stop_early=False)), Space("lean", _SEEDED, sweep=Front()),
+        cluster=True, purpose="the default: a few curves, every choice made by itself",
     ),
     *_and_curved(
         System(
-            "domination", "DominationRanker", ".systems",
-            "Domination Rank", "Stevens et al. 2013",
+            "domination", "DominationRanker", ".systems", "Domination Rank", "Stevens et al. 2013",
             Space("domination", sweep=_L1),
             Space(
                 "domination", {"tol": 1e-5},
-                {
-                    "margin": (None, "scaled"), "l1_ratio": (1.0, 0.8),
-                    "normalize": ("query", "term"),
-                },
+                {"margin": (None, "scaled"), "l1_ratio": (1.0, 0.8), "normalize": _PER},
                 _L1_DENSE,
             ),
-            sparse_path=True,
-            cluster=True,
+            sparse_path=True, cluster=True,
             purpose="sparse weights for graded labels, exact and fast",
         ),
-        normalize=("query", "term"),
+        normalize=_PER,
     ),
     System(
         "ranksvm-l1", "RankSVM", ".systems", "RankSVM ℓ1", "Joachims 2002",
         Space("ranksvm", {"l1_ratio": 1.0}, sweep=_L1),
         Space(
             "ranksvm", {"tol": 1e-5},
-            {"importance": (None, "ndcg"), "l1_ratio": (1.0, 0.8), "normalize": ("query", "term")},
+            {"importance": (None, "ndcg"), "l1_ratio": (1.0, 0.8), "normalize": _PER},
             _L1_DENSE,
         ),
-        sparse_path=True,
-        cluster=True,
-        purpose="sparse weights by comparing pairs",
+        sparse_path=True, cluster=True, purpose="sparse weights by comparing pairs",
     ),
     System(
         "greedyrankrls", "GreedyRankRLS", ".greedy_rankrls",
@@ -289,12 +281,10 @@ for _system in (
             grid={"alpha": (1e-3, 1.0, 0.1, 0.01, 1e-4), "normalize": ("term", "query")},
             sweep=Sizes(30),
         ),
-        sparse_path=True,
-        purpose="the best few features, added one by one",
+        sparse_path=True, purpose="the best few features, added one by one",
     ),
     System(
-        "nonconvex", "NonconvexRankSVM", ".nonconvex",
-        "Non-convex SVM", "Laporte et al. 2014",
+        "nonconvex", "NonconvexRankSVM", ".nonconvex", "Non-convex SVM", "Laporte et al. 2014",
         Space(
             "nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")},
             AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
@@ -304,8 +294,7 @@ for _system in (
             {"penalty": ("lp", "log", "mcp"), "loss": ("squared-hinge", "domination")},
             AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
         ),
-        sparse_path=True,
-        cluster=True,
+        sparse_path=True, cluster=True,
         purpose="even fewer features: penalties that spare large weights",
     ),
     *_and_curved(
@@ -313,20 +302,16 @@ for _system in (
             "listnet", "ListNet", ".systems", "ListNet", "Cao et al. 2007",
             Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
             Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
-            sparse_path=True,
-            cluster=True,
-            purpose="weights from the probability of whole lists",
+            sparse_path=True, cluster=True, purpose="weights from the probability of whole lists",
         ),
     ),
     System(
-        "minbatsrank", "MinBatSRank", ".stochastic",
-        "MinBatSRank", "Cheng et al. 2018",
+        "minbatsrank", "MinBatSRank", ".stochastic", "MinBatSRank", "Cheng et al. 2018",
         *_twice(Space("minbatsrank", _SEEDED, _FTRL)), streams=True,
         purpose="sparse weights from a stream, rare features included",
     ),
     System(
-        "minbatsrank-nonfea", "MinBatSRank", ".stochastic",
-        "Nonfea", "Cheng et al. 2018",
+        "minbatsrank-nonfea", "MinBatSRank", ".stochastic", "Nonfea", "Cheng et al. 2018",
         Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
         purpose="as minbatsrank, with one learning rate for all features",
     ),
@@ -341,32 +326,27 @@ for _system in (
         purpose="boosting single features for NDCG@5",
     ),
     System(
-        "rankrls", "RankRLS", ".rankrls",
-        "RankRLS", "Pahikkala et al. 2009",
+        "rankrls", "RankRLS", ".rankrls", "RankRLS", "Pahikkala et al. 2009",
         *_twice(Space("rankrls", sweep=_L2)),
-        cluster=True,
-        purpose="dense weights by least squares on pairs, in one step",
+        cluster=True, purpose="dense weights by least squares on pairs, in one step",
     ),
     System(
-        "rankrlscv", "RankRLSCV", ".rankrls",
-        "RankRLS, own CV", "Pahikkala et al. 2009",
+        "rankrlscv", "RankRLSCV", ".rankrls", "RankRLS, own CV", "Pahikkala et al. 2009",
         Space("rankrlscv", {"alphas": decades(-6, 2)}),
         purpose="as rankrls, its strength chosen by leaving queries out",
     ),
     System(
         "ranksvm-query", "RankSVM", ".systems", "RankSVM by query", "Joachims 2002",
         *_twice(Space("ranksvm", sweep=_L2)),
-        cluster=True,
-        purpose="dense weights by comparing pairs, queries count the same",
+        cluster=True, purpose="dense weights by comparing pairs, queries count the same",
     ),
     *_and_curved(
         System(  # as published: every pair counts the same, whatever its query
             "ranksvm", "RankSVM", ".systems", "RankSVM", "Joachims 2002",
             *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
-            cluster=True,
-            purpose="dense weights by comparing pairs, as published",
+            cluster=True, purpose="dense weights by comparing pairs, as published",
         ),
-        normalize=("query", "term"),
+        normalize=_PER,
     ),
     System(
         "ranksvm-hinge", "RankSVM", ".systems", "RankSVM hinge", "Joachims 2002",
@@ -374,26 +354,22 @@ for _system in (
             "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
             sweep=AlphaPath(alphas=decades(-4, 2)),
         ),
-        cluster=True,
-        purpose="as ranksvm, with the original hinge loss",
+        cluster=True, purpose="as ranksvm, with the original hinge loss",
     ),
     *_and_curved(
         System(
-            "ranknet", "RankNet", ".systems",
-            "RankNet", "Burges et al. 2005",
+            "ranknet", "RankNet", ".systems", "RankNet", "Burges et al. 2005",
             *_twice(Space("ranknet", sweep=_L2)),
-            cluster=True,
-            purpose="dense weights from the probability of pairs",
+            cluster=True, purpose="dense weights from the probability of pairs",
         ),
-        normalize=("query", "term"),
+        normalize=_PER,
     ),
     System(
-        "rankboost", "RankBoost", ".boosting",
-        "RankBoost", "Freund et al. 2003",
+        "rankboost", "RankBoost", ".boosting", "RankBoost", "Freund et al. 2003",
         *_twice(
             Space(
                 "rankboost", {"n_rounds": 300, "patience": 100},
-                {"n_thresholds": (32, 8, 128, None), "normalize": ("query", "term")},
+                {"n_thresholds": (32, 8, 128, None), "normalize": _PER},
             )
         ),
         purpose="boosted thresholds: steps of single features",
@@ -406,8 +382,7 @@ for _system in (
                 {"alpha": (0.0032, 0.1, 0.032, 0.01, 0.001, 3.2e-4, 1e-4), "loss": _BOTH_HINGES},
             )
         ),
-        streams=True,
-        purpose="sparse weights from sampled pairs",
+        streams=True, purpose="sparse weights from sampled pairs",
     ),
     System(
         "pamir", "PAMIR", ".pairs", "PAMIR", "Grangier & Bengio 2008",
@@ -417,22 +392,17 @@ for _system in (
                 {"C": (1e-3, 0.1, 0.01, 1e-4, 1.0, 10.0), "average": (False, True)},
             )
         ),
-        streams=True,
-        purpose="passive-aggressive updates from sampled pairs",
+        streams=True, purpose="passive-aggressive updates from sampled pairs",
     ),
     System(
         "spd", "SPD", ".pairs", "SPD", "Sculley 2009",
         *_twice(
             Space(
                 "spd", _PASSES,
-                {
-                    "alpha": (1e-3, 1.0, 0.01, 1e-5, 1e-4, 0.1),
-                    "loss": ("squared-hinge", "hinge"),
-                },
+                {"alpha": (1e-3, 1.0, 0.01, 1e-5, 1e-4, 0.1), "loss": ("squared-hinge", "hinge")},
             )
         ),
-        streams=True,
-        purpose="stochastic pair descent for very long data",
+        streams=True, purpose="stochastic pair descent for very long data",
     ),
     System(
         "lcra", "LCRA", ".lcra", "LCRA", "Tsivtsivadze et al. 2012",
@@ -443,29 +413,23 @@ for _system in (
                 {"alpha": (0.01, 1e-3, 1.0, 0.1), "mu": (1e-3, 1e-2, 1e-1)},
             )
         ),
-        streams=True,
-        purpose="sparse weights learned in chunks, for streams",
+        streams=True, purpose="sparse weights learned in chunks, for streams",
     ),
     System(
-        "fenchelrank", "FenchelRank", ".systems",
-        "FenchelRank", "Lai et al. 2013",
+        "fenchelrank", "FenchelRank", ".systems", "FenchelRank", "Lai et al. 2013",
         Space(
             "fenchelrank", {"tol": 1e-4},
             {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
         ),
-        cluster=True,
-        purpose="sparse weights within an ℓ1 ball, greedy and certified",
+        cluster=True, purpose="sparse weights within an ℓ1 ball, greedy and certified",
     ),
     System(
-        "sparserank", "SparseRank", ".systems",
-        "SparseRank", "Lai et al. 2013",
+        "sparserank", "SparseRank", ".systems", "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
-        cluster=True,
-        purpose="sparse weights by accelerated gradients",
+        cluster=True, purpose="sparse weights by accelerated gradients",
     ),
     System(
-        "kernel-rankrls", "KernelRankRLS", ".rankrls",
-        "Kernel RankRLS", "Pahikkala et al. 2009",
+        "kernel-rankrls", "KernelRankRLS", ".rankrls", "Kernel RankRLS", "Pahikkala et al. 2009",
         purpose="kernels, for similarities instead of features",
     ),
     System(
@@ -476,8 +440,7 @@ for _system in (
     System(
         "linear", "LinearRanker", ".linear_ranker", "Any loss and penalty",
         "the one of its parts",
-        cluster=True,
-        purpose="your own loss, penalty and solver",
+        cluster=True, purpose="your own loss, penalty and solver",
     ),
     System(
         "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",

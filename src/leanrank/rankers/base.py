@@ -31,8 +31,10 @@ from leanrank.rankers.inputs import (
     grouped_gains,
     held_out_data,
     names_of,
-    validated_matrix,
+    refuse_beside_data,
+    validated_data,
     warn_of_units,
+    warn_without_qid,
 )
 from leanrank.rankers.knots import weights_model
 from leanrank.rankers.parameters import (
@@ -249,19 +251,14 @@ class BaseRanker(BaseEstimator):
                 "give labels y, or choose a ranker such as RankSVM"
             )
         if isinstance(X, RankingData):
-            _refuse_beside_data(y=y, qid=qid, **parts)
+            refuse_beside_data(y=y, qid=qid, **parts)
             data = X
             self.checked_features(data, reset=True)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
             unnamed = qid is None and parts.get("group") is None and first is None
             if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
-                warn(
-                    f"fit got no qid, so all {len(data):,} documents count as one query: give qid "
-                    "(if they are one, the same value for all); scikit-learn's searches pass it on "
-                    "after sklearn.set_config(enable_metadata_routing=True)",
-                    once="fit without qid",
-                )
+                warn_without_qid("fit", len(data))
         if not explicit:
             check_labels(data, type(self).__name__)
         if data.sample_weight is not None and not data.sample_weight.any():
@@ -297,7 +294,7 @@ class BaseRanker(BaseEstimator):
         """Return each document's rank within its query, 1 the best; ties keep the input order."""
         scores = self.predict(X)
         if isinstance(X, RankingData):
-            _refuse_beside_data(qid=qid, group=group)
+            refuse_beside_data(qid=qid, group=group)
             qid = X.qid
         elif group is not None:
             if qid is not None:
@@ -334,22 +331,16 @@ class BaseRanker(BaseEstimator):
         if is_dask(X):
             return evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"]
         if isinstance(X, RankingData):
-            _refuse_beside_data(y=y, qid=qid, group=group)
+            refuse_beside_data(y=y, qid=qid, group=group)
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
         elif qid is None and group is None:
             qid = np.zeros(len(scores), dtype=np.int64)
             if self.n_queries_ > 1:
-                warn(
-                    f"score got no qid, so all {len(scores):,} documents count as one query, "
-                    f"though {type(self).__name__} was fitted on {self.n_queries_:,}: give qid to "
-                    "score; for scikit-learn's searches call "
-                    "sklearn.set_config(enable_metadata_routing=True) and give them qid",
-                    once="score without qid",
-                )
-        result = evaluate(y, scores, qid, group=group, measures=["ndcg@10"])
-        return float(result.means["ndcg@10"])
+                though = f", though {type(self).__name__} was fitted on {self.n_queries_:,}"
+                warn_without_qid("score", len(scores), though)
+        return float(evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"])
 
     def checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
         """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
@@ -379,17 +370,7 @@ class BaseRanker(BaseEstimator):
         self.to_model().save(Path(path))
 
     def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
-        if y is None and needs_y:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
-                "one label per document"
-            )
-        matrix = validated_matrix(self, X, reset=True)
-        names = getattr(self, "feature_names_in_", None)
-        y = None if y is None else np.asarray(y)
-        if y is not None and y.dtype.kind == "c":
-            raise InputError("Complex data not supported: labels must be real numbers")
-        return RankingData(matrix, y, qid, feature_names=names, **parts)
+        return validated_data(self, X, y, qid, parts, needs_y=needs_y)
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
@@ -415,14 +396,6 @@ class BaseRanker(BaseEstimator):
         return tags
 
 
-def _refuse_beside_data(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                f"a RankingData brings its own {name}: leave {name} out, or use data.replace"
-            )
-
-
 class BaseLinearRanker(BaseRanker):
     """A ranker whose score is a weighted sum of the features, or of their ramps.
 
@@ -435,7 +408,6 @@ class BaseLinearRanker(BaseRanker):
 
     coef_: FloatArray
     ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
-
     history_: list[dict[str, Any]]
     n_iter_: int
     dual_gap_: float

@@ -18,14 +18,14 @@ from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
 from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import held_out_data
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of
-from leanrank.rankers.path import measure_models
-from leanrank.rankers.rankrls import (
+from leanrank.rankers.leave_query_out import (
     choose_size,
     measure_scores,
     squared_by_query,
     warn_of_single_query,
 )
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of
+from leanrank.rankers.path import measure_models
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
 from leanrank.solvers.least_squares.greedy_search import Choice, Subset, forward, nested_weights

@@ -41,6 +41,32 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     return matrix
 
 
+def validated_data(
+    estimator: Any, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool
+) -> RankingData:
+    """Check features and labels, and group them by query; ``parts`` are what RankingData takes."""
+    if y is None and needs_y:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
+            "one label per document"
+        )
+    matrix = validated_matrix(estimator, X, reset=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    y = None if y is None else np.asarray(y)
+    if y is not None and y.dtype.kind == "c":
+        raise InputError("Complex data not supported: labels must be real numbers")
+    return RankingData(matrix, y, qid, feature_names=names, **parts)
+
+
+def refuse_beside_data(**given: Any) -> None:
+    """Reject what a RankingData brings itself."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"a RankingData brings its own {name}: leave {name} out, or use data.replace"
+            )
+
+
 def _plain_columns(X: Any, names: Any) -> AnyArray | None:
     """Return the values of a frame of plain numbers whose columns have these names.
 
@@ -142,6 +168,16 @@ def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> N
             f"{', and this solver needs far more iterations' if slow else ''}: standardise the "
             f"features first, with {scaler} or --scale {scale}"
         )
+
+
+def warn_without_qid(method: str, n_documents: int, though: str = "") -> None:
+    """Warn once that all documents count as one query."""
+    warn(
+        f"{method} got no qid, so all {n_documents:,} documents count as one query{though}: give "
+        "qid (if they are one, the same value for all); scikit-learn's searches pass it on after "
+        "sklearn.set_config(enable_metadata_routing=True)",
+        once=f"{method} without qid",
+    )
 
 
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:

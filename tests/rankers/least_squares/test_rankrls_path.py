@@ -14,7 +14,7 @@ from leanrank import RankingData, RankRLS, RankRLSCV, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
-from leanrank.rankers.rankrls import choose_size
+from leanrank.rankers.leave_query_out import choose_size
 
 
 @pytest.fixture(scope="module")
