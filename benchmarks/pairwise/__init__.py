@@ -1,8 +1,9 @@
-"""Pairwise rankers: against written-out pairs, in growth, beside first order, boosted, unscaled.
+"""Pairwise rankers: against written-out pairs, in growth, first order, boosted, unscaled, topics.
 
 Parts, for ``--only``: ``expanded`` (RankSVM against scikit-learn's LinearSVC on every pair),
 ``growth`` (time by documents in one query), ``first-order`` (FenchelRank and SparseRank against
-Newton), ``boosting`` (300 rounds of RankBoost), ``scaling`` (features in wild units).
+Newton), ``boosting`` (300 rounds of RankBoost), ``scaling`` (features in wild units),
+``topics`` (average precision of few words for topics of a text collection).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from benchmarks.pairwise.expanded import against_expanded_pairs
 from benchmarks.pairwise.first_order import against_first_order
 from benchmarks.pairwise.growth import growth_in_one_query
 from benchmarks.pairwise.scaling import badly_scaled_features
+from benchmarks.pairwise.topics import topics_of_few_features
 
 PARTS = {
     "expanded": against_expanded_pairs,
@@ -20,8 +22,9 @@ PARTS = {
     "first-order": against_first_order,
     "boosting": rounds_of_rankboost,
     "scaling": badly_scaled_features,
+    "topics": topics_of_few_features,
 }
-NEED_DATA = {"expanded", "first-order"}
+NEED_DATA = {"expanded", "first-order", "topics"}
 
 
 def run(options: Options) -> list[Table]:
