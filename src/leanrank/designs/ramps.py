@@ -148,22 +148,6 @@ class RampDesign(_Binned, _AllRamps):
         self.n_features = self.ramps.n_columns
         self.n_bytes = self.X.nbytes + self.bins.nbytes
 
-    @cached_property
-    def places(self) -> AnyArray:
-        """Positions among the knots, as large as X: b + t at the share t of segment b, 0: missing.
-
-        Only surfaces need them.
-        """
-        low, rate = self.ramps.bins
-        first = self.ramps.knot_starts[:-1]
-        out = np.empty_like(self.X)
-        for begin, end in row_blocks(self.n_rows, self.rows_per_block):
-            at = first + self.bins[begin:end]
-            with np.errstate(invalid="ignore", over="ignore"):
-                share = np.fmax((self.X[begin:end] - low[at]) * rate[at], 0.0)
-            out[begin:end] = self.bins[begin:end] + np.fmin(share, 1.0)
-        return out
-
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw by one look-up per document and feature with a curve."""
         return self._matvec(w)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank.designs import _surface_kernels as kernels
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.designs.ramps import RampBlock, RampDesign, WrittenBlock
@@ -48,7 +48,7 @@ class SurfaceDesign(Design):
         self.n_curved = curves.n_features
         self.n_features = self.n_curved + PER_PAIR * len(self.pairs)
         self.n_bytes = curves.n_bytes
-        self.halves = half_ramps(self.ramps)
+        self.codes = half_codes(curves)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Add up curves and surfaces."""
@@ -59,8 +59,8 @@ class SurfaceDesign(Design):
         used = np.flatnonzero(weights.any(axis=1))
         if len(used):
             self.executor.map(
-                lambda at: _pair_scores(
-                    self.curves.places, self.pairs[used], self.halves, weights[used], *at, out
+                lambda at: kernels.pair_scores(
+                    *self.codes, self.pairs[used], weights[used], *at, out
                 ),
                 row_blocks(self.n_rows, self.curves.rows_per_block),
             )
@@ -69,7 +69,7 @@ class SurfaceDesign(Design):
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg; all columns come at once."""
         parts = self.executor.map(
-            lambda at: _pair_sums(self.curves.places, g, self.pairs, self.halves, *at),
+            lambda at: kernels.pair_sums(*self.codes, g, self.pairs, *at),
             row_blocks(self.n_rows, self.curves.rows_per_block),
         )
         pairs = add_up(parts) if parts else np.zeros((len(self.pairs), PER_PAIR))
@@ -100,8 +100,13 @@ class SurfaceDesign(Design):
 
     def _mass(self, pair: list[int]) -> FloatArray:
         """Return the share of the documents at each two knots of a pair, by hats."""
-        rows = self.curves.places[:: sample_step(self.n_rows)][:, pair]
-        rows = rows[(rows > 0).all(axis=1)].astype(np.float64) - 1.0
+        some = slice(None, None, sample_step(self.n_rows))
+        X, bins = self.curves.X[some, pair], self.curves.bins[some, pair]
+        X, bins = (each[(bins > 0).all(axis=1)] for each in (X, bins))
+        low, rate = self.ramps.bins
+        at_bins = self.ramps.knot_starts[pair] + bins
+        share = np.maximum(X - low[at_bins], 0.0) * rate[at_bins]
+        rows = bins - 1.0 + np.minimum(share, 1.0)
         shape = [len(self.ramps.knots[j]) for j in pair]
         out = np.zeros(shape)
         for corner in range(4):
@@ -126,7 +131,7 @@ class SurfaceBlock(WrittenBlock):
         self.design, self.n_features = design, len(columns)
         curved = columns[columns < design.n_curved]
         self.curves: RampBlock = design.curves.take(curved)
-        self.n_bytes, self.dtype = self.curves.n_bytes, design.curves.places.dtype
+        self.n_bytes, self.dtype = self.curves.n_bytes, design.curves.X.dtype
         self.own = columns[len(curved) :] - design.n_curved
 
     def matvec(self, v: FloatArray) -> FloatArray:
@@ -141,7 +146,7 @@ class SurfaceBlock(WrittenBlock):
         design = self.design
         which = np.unique(self.own // PER_PAIR)
         parts = design.executor.map(
-            lambda at: _pair_sums(design.curves.places, g, design.pairs[which], design.halves, *at),
+            lambda at: kernels.pair_sums(*design.codes, g, design.pairs[which], *at),
             row_blocks(design.n_rows, design.curves.rows_per_block),
         )
         sums = add_up(parts) if parts else np.zeros((len(which), PER_PAIR))
@@ -156,8 +161,41 @@ class SurfaceBlock(WrittenBlock):
         own = self.own[max(begin - n_curved, 0) : max(end - n_curved, 0)]
         out = np.empty((rows[1] - rows[0], len(own)), dtype=dtype)
         design = self.design
-        _pair_columns(design.curves.places, design.pairs, design.halves, own, *rows, out)
+        kernels.pair_columns(*design.codes, design.pairs, own, *rows, out)
         return np.concatenate((curved, out), axis=1)
+
+
+class HalfCodes(NamedTuple):
+    """Documents as kernels read them.
+
+    Attributes
+    ----------
+    X, bins : array
+    first : array of int64
+        Where the bins of each feature begin in the table.
+    table : array of shape (n_bins, 5)
+        Where a bin begins, and there base and slope of both half ramps.
+    """
+
+    X: AnyArray
+    bins: AnyArray
+    first: IntArray
+    table: FloatArray
+
+
+def half_codes(curves: RampDesign) -> HalfCodes:
+    """Return the half ramps of each feature by its bins; nothing as large as X is made."""
+    ramps = curves.ramps
+    low, rate = ramps.bins
+    table = np.zeros((len(low), 5))
+    table[:, 0] = low
+    halves = half_ramps(ramps)
+    for j in np.flatnonzero((ramps.sizes > 0) & ~ramps.is_category).tolist():
+        begin, end = ramps.knot_starts[j] + 1, ramps.knot_starts[j] + 1 + ramps.sizes[j]
+        at = values_at_knots(halves[j], ramps.sizes[j] + 1)
+        table[begin : end + 1, 1::2] = at
+        table[begin:end, 2::2] = np.diff(at, axis=0) * rate[begin:end, None]
+    return HalfCodes(curves.X, curves.bins, ramps.knot_starts, table)
 
 
 def half_ramps(ramps: RampColumns) -> FloatArray:
@@ -283,71 +321,6 @@ class SurfaceColumns:
         return curved, grids
 
 
-@kernel
-def _half(place: float, m: float, lower: float, upper: float) -> tuple[float, float]:
-    p = place - 1.0
-    if p <= 0.0:
-        return 0.0, 0.0
-    return min(p * lower, 1.0), min(max((p - m) * upper, 0.0), 1.0)
-
-
-@kernel
-def _pair_sums(
-    places: AnyArray, g: FloatArray, pairs: IntArray, halves: FloatArray, begin: int, end: int
-) -> FloatArray:
-    """Return the sums of g × column over some rows, four per pair."""
-    sums = np.zeros((len(pairs), 4))
-    features = np.unique(pairs)  # several pairs share one
-    local = np.searchsorted(features, pairs)
-    at = np.empty((len(features), 2))
-    for i in range(begin, end):
-        weight = g[i]
-        if weight == 0.0:
-            continue
-        for j in range(len(features)):
-            f = features[j]
-            at[j] = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
-        for k in range(len(local)):
-            a, b = weight * at[local[k, 0], 0], weight * at[local[k, 0], 1]
-            c, d = at[local[k, 1], 0], at[local[k, 1], 1]
-            sums[k, 0] += a * c
-            sums[k, 1] += a * d
-            sums[k, 2] += b * c
-            sums[k, 3] += b * d
-    return sums
-
-
-@kernel
-def _pair_scores(
-    places: AnyArray, pairs: IntArray, halves: FloatArray, w: FloatArray, begin: int, end: int,
-    out: FloatArray,
-) -> None:  # fmt: skip
-    """Add the surfaces of some pairs to the scores of some rows."""
-    for i in range(begin, end):
-        total = 0.0
-        for k in range(len(pairs)):
-            f, h = pairs[k, 0], pairs[k, 1]
-            a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
-            c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
-            total += a * (w[k, 0] * c + w[k, 1] * d) + b * (w[k, 2] * c + w[k, 3] * d)
-        out[i] += total
-
-
-@kernel
-def _pair_columns(
-    places: AnyArray, pairs: IntArray, halves: FloatArray, columns: IntArray, begin: int, end: int,
-    out: AnyArray,
-) -> None:  # fmt: skip
-    """Write out columns of pairs for some rows."""
-    for i in range(begin, end):
-        for c in range(len(columns)):
-            k, which = columns[c] // 4, columns[c] % 4
-            f, h = pairs[k, 0], pairs[k, 1]
-            first = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
-            second = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
-            out[i - begin, c] = first[which // 2] * second[which % 2]
-
-
 def screen(
     design: RampDesign,
     pairs: IntArray,
@@ -372,13 +345,10 @@ def screen(
     query_ptr : array
     executor : Executor
     """
-    halves = half_ramps(design.ramps)
-    blocks = row_blocks(len(pairs), 8)
+    codes, ptr = half_codes(design), np.asarray(query_ptr)
     parts = executor.map(
-        lambda at: _screen(
-            design.places, pairs[slice(*at)], halves, g, weight, np.asarray(query_ptr)
-        ),
-        blocks,
+        lambda at: kernels.pair_steps(*codes, pairs[slice(*at)], g, weight, ptr),
+        row_blocks(len(pairs), 8),
     )
     gradient = np.concatenate([part[0] for part in parts])
     hessian = np.concatenate([part[1] for part in parts])
@@ -391,41 +361,3 @@ def screen(
     b = gradient[:, :4, None] - cross @ moved[:, :, 4:]
     gain: FloatArray = (b.mT @ np.linalg.solve(own, b))[:, 0, 0]
     return gain
-
-
-@kernel
-def _screen(
-    places: AnyArray, pairs: IntArray, halves: FloatArray, g: FloatArray, weight: FloatArray,
-    query_ptr: IntArray,
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Return gradient and Hessian of the columns of each pair and its features' half ramps."""
-    gradient = np.zeros((len(pairs), 8))
-    hessian = np.zeros((len(pairs), 8, 8))
-    z, mean = np.empty(8), np.empty(8)
-    for k in range(len(pairs)):
-        f, h = pairs[k, 0], pairs[k, 1]
-        own = hessian[k]
-        for q in range(len(query_ptr) - 1):
-            total = 0.0
-            mean[:] = 0.0
-            for i in range(query_ptr[q], query_ptr[q + 1]):
-                if weight[i] == 0.0 and g[i] == 0.0:
-                    continue
-                a, b = _half(np.float64(places[i, f]), halves[f, 0], halves[f, 1], halves[f, 2])
-                c, d = _half(np.float64(places[i, h]), halves[h, 0], halves[h, 1], halves[h, 2])
-                z[0], z[1], z[2], z[3] = a * c, a * d, b * c, b * d
-                z[4], z[5], z[6], z[7] = a, b, c, d
-                total += weight[i]
-                for r in range(8):
-                    gradient[k, r] += g[i] * z[r]
-                    mean[r] += weight[i] * z[r]
-                    for s in range(r + 1):
-                        own[r, s] += weight[i] * z[r] * z[s]
-            if total > 0.0:
-                for r in range(8):
-                    for s in range(r + 1):
-                        own[r, s] -= mean[r] * mean[s] / total
-        for r in range(8):
-            for s in range(r):
-                own[s, r] = own[r, s]
-    return gradient, hessian

@@ -338,7 +338,7 @@ class LeanRanker(BaseRanker):
             max_pairs=pairs,
             tol=max(1e-4, self.tol),
             heredity=self.heredity,
-            of_query=constant_in_queries(structure.design.places, data.query_ptr)
+            of_query=constant_in_queries(structure.design.X, data.query_ptr)
             if pairs and isinstance(structure.design, RampDesign)
             else False,
         )

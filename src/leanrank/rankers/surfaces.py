@@ -41,7 +41,7 @@ def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[Pairs, BoolArray]:
     n_features = len(curves.ramps.knots)
     signs = directions(ranker, n_features, names)
     fixed = np.zeros(n_features, dtype=bool) if signs is None else signs != 0
-    of_query = constant_in_queries(curves.places, ptr)
+    of_query = constant_in_queries(curves.X, ptr)
     if np.ndim(ranker.pairs):
         return _listed(ranker.pairs, n_features, names, fixed), of_query
     w = ranker.solve(problem, ranker.alpha).w
@@ -100,18 +100,22 @@ def candidates(
     return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def constant_in_queries(places: AnyArray, query_ptr: IntArray) -> BoolArray:
+def constant_in_queries(X: AnyArray, query_ptr: IntArray) -> BoolArray:
     """Return which columns have one value in every query: they say something of the query only.
 
-    >>> constant_in_queries(np.array([[1, 5], [1, 6], [2, 5]]), np.array([0, 2, 3]))
-    array([ True, False])
+    >>> X = np.array([[1.0, 5.0, np.nan], [1.0, 6.0, np.nan], [2.0, 5.0, 1.0]])
+    >>> constant_in_queries(X, np.array([0, 2, 3]))
+    array([ True, False,  True])
     """
-    first = np.zeros(len(places), dtype=bool)
+    first = np.zeros(len(X), dtype=bool)
     first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
-    constant = np.ones(places.shape[1], dtype=bool)
-    for begin, end in row_blocks(len(places) - 1):
+    left = np.arange(X.shape[1])
+    for begin, end in row_blocks(len(X) - 1):
         rows = begin + 1 + np.flatnonzero(~first[begin + 1 : end + 1])
-        constant &= (places[rows] == places[rows - 1]).all(axis=0)
+        one, other = X[rows][:, left], X[rows - 1][:, left]
+        left = left[((one == other) | (np.isnan(one) & np.isnan(other))).all(axis=0)]
+    constant = np.zeros(X.shape[1], dtype=bool)
+    constant[left] = True
     return constant
 
 

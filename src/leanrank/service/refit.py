@@ -141,7 +141,7 @@ class Today:
         curves = getattr(design, "curves", design)
         if not (self.record.pairs and isinstance(curves, RampDesign)):
             return False
-        return constant_in_queries(curves.places, self.data.query_ptr)
+        return constant_in_queries(curves.X, self.data.query_ptr)
 
     def model_of(self, solution: Solution) -> Model:
         """Return the model of a solution, with the record of its own columns."""
