@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data import RankingData
 from leanrank.data.grouping import as_matrix
 from leanrank.errors import ModelError, first_repeated
-from leanrank.model.curves import Curve
 from leanrank.model.terms import Levels
 
-
-class Named(Protocol):
-    """The part of a model that is needed here."""
-
-    @property
-    def n_features(self) -> int: ...
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None: ...
-
-    @property
-    def curves(self) -> Mapping[int, Curve]: ...
-
-    @property
-    def indices(self) -> IntArray: ...
+if TYPE_CHECKING:
+    from leanrank.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -77,7 +63,7 @@ class Table:
         matrix = as_matrix(X)
         return cls(None, matrix.shape[1], matrix=matrix)
 
-    def take(self, model: Named, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
+    def take(self, model: Model, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
         """Return a matrix and the columns in it that are the model's features ``wanted``, in order.
 
         None stands for all columns as they are. A feature that the data lack but that has no weight
@@ -94,7 +80,7 @@ class Table:
             return self.matrix, places
         return _with_zeros(self.matrix, places), None
 
-    def _places(self, model: Named, wanted: IntArray) -> IntArray:
+    def _places(self, model: Model, wanted: IntArray) -> IntArray:
         """Where each wanted feature is here; -1 for one that is absent and has no weight."""
         if model.feature_names is None or self.names is None:
             if self.width != model.n_features:
@@ -110,7 +96,7 @@ class Table:
             raise ModelError(f"the data lack {_listed(missing)}, which the model needs")
         return np.array([here.get(names[at], -1) for at in wanted.tolist()], dtype=np.int64)
 
-    def _take_columns(self, model: Named, wanted: IntArray, places: IntArray) -> Matrix:
+    def _take_columns(self, model: Model, wanted: IntArray, places: IntArray) -> Matrix:
         assert self.column is not None
         out = np.zeros((self.n_rows, len(places)))
         for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
@@ -128,7 +114,7 @@ class Table:
                     ) from error
         return out
 
-    def _translated(self, model: Named, wanted: IntArray, places: IntArray) -> Matrix:
+    def _translated(self, model: Model, wanted: IntArray, places: IntArray) -> Matrix:
         """Return the features with the positions of levels in the model instead of the data."""
         taken = _with_zeros(self.matrix, places)
         out: Matrix = np.array(taken if isinstance(taken, np.ndarray) else taken.toarray())
@@ -139,6 +125,13 @@ class Table:
                 codes = np.where(np.isnan(out[:, to]), len(levels), out[:, to])
                 out[:, to] = found[codes.astype(np.int64)]
         return out
+
+
+def used_features(model: Model, data: Any) -> FloatArray:
+    """Return documents × the features that a model reads: a dense copy, unscaled."""
+    matrix, columns = Table.of(data).take(model, model.indices)
+    taken = matrix if columns is None else matrix[:, columns]
+    return np.array(taken if isinstance(taken, np.ndarray) else taken.toarray(), np.float64)
 
 
 def _objects(X: Any) -> AnyArray | None:

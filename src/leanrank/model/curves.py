@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -46,6 +46,27 @@ class Writer(Protocol[T]):
 
     def plus(self, a: T, b: T) -> T:
         """Return a sum."""
+
+
+def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int], T]) -> T:
+    """Write the piece above so many cuts: a binary search, since languages limit the depth."""
+
+    def between(low: int, high: int) -> T:
+        if low == high:
+            return piece(low)
+        middle = (low + high) // 2
+        cut = writer.number(cuts[middle])
+        return writer.if_above(x, cut, between(middle + 1, high), between(low, middle))
+
+    return between(0, len(cuts))
+
+
+def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the start and 1 / width of each piece; the outer ones are never past theirs."""
+    return (
+        np.concatenate(([0.0], knots[:-1], [0.0])),
+        np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
+    )
 
 
 class Curve(ABC):
@@ -112,10 +133,6 @@ class Curve(ABC):
         """Describe the curve in a few words."""
 
     @abstractmethod
-    def sample(self, at: int) -> float:
-        """Return a value of the feature for a test; ``at`` makes features differ."""
-
-    @abstractmethod
     def _values(self, x: FloatArray) -> FloatArray:
         """Return a new array: the curve at x, and NaN where x is NaN."""
 
@@ -172,10 +189,6 @@ class Line(Curve):
         """Return the product in words."""
         return f"{self.weight!r} × value{self._absent()}"
 
-    def sample(self, at: int) -> float:
-        """Return a small number that is exact in binary."""
-        return (at % 7 - 2) / 4
-
     def _values(self, x: FloatArray) -> FloatArray:
         return self.weight * x
 
@@ -201,22 +214,10 @@ class _Bent(Curve):
         return not (any(self.heights) or self.missing)
 
     def written(self, writer: Writer[T], x: T) -> T:
-        """Write nested conditions: a binary search, so that no language runs out of depth."""
-
-        def between(low: int, high: int) -> T:
-            if low == high:
-                return self._piece(low, writer, x)
-            middle = (low + high) // 2
-            cut = writer.number(self.cuts[middle])
-            return writer.if_above(x, cut, between(middle + 1, high), between(low, middle))
-
-        value = between(0, len(self.cuts))
+        """Write nested conditions."""
+        value = search(writer, x, self.cuts, lambda at: self._piece(at, writer, x))
         absent = float(self(np.zeros(1))[0]) if self.missing is None else self.missing
         return writer.if_missing(x, writer.number(absent), value)
-
-    def sample(self, at: int) -> float:
-        """Return a value just above one of the cuts."""
-        return float(np.nextafter(self.cuts[at % len(self.cuts)], np.inf)) if self.cuts else 0.0
 
     @abstractmethod
     def _piece(self, at: int, writer: Writer[T], x: T) -> T:
@@ -330,10 +331,9 @@ class Ramps(_Bent):
     @cached_property
     def pieces(self) -> tuple[FloatArray, ...]:
         """Start, 1 / width, rise and level of each piece; the outer ones are flat."""
-        knots, heights = self._cuts, np.array(self.heights)
+        heights = np.array(self.heights)
         return (
-            np.concatenate(([0.0], knots[:-1], [0.0])),
-            np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
+            *starts(self._cuts),
             np.concatenate(([0.0], self.rises, [0.0])),
             np.concatenate(([0.0], heights[:-1], heights[-1:])),
         )

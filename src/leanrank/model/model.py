@@ -265,7 +265,7 @@ class Model:
         matrix, columns, qid = self.prepared(X, qid)
         return Explanation.of(
             self._finite_scores(matrix, columns),
-            self._sum.contributions(matrix, columns),
+            self.term_sum.contributions(matrix, columns),
             self.term_names,
             qid,
             X.doc_ids if isinstance(X, RankingData) else None,
@@ -400,7 +400,8 @@ class Model:
         return head
 
     @cached_property
-    def _sum(self) -> TermSum:
+    def term_sum(self) -> TermSum:
+        """The terms, by the places of their features in ``indices``."""
         places = {at: place for place, at in enumerate(self.indices.tolist())}
         terms = self.terms.items()
         return TermSum([(tuple(places[at] for at in features), term) for features, term in terms])
@@ -443,7 +444,7 @@ class Model:
         return fill_gaps(taken, places), None
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
-        scores = self._sum.scores(matrix, columns)
+        scores = self.term_sum.scores(matrix, columns)
         if not np.isfinite(scores).all():
             self._refuse(int(np.flatnonzero(~np.isfinite(scores))[0]), matrix, columns)
         return scores

@@ -25,9 +25,9 @@ from scipy.stats import rankdata
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.model.alignment import used_features
 from leanrank.model.curves import Ramps
 from leanrank.model.model import Model
-from leanrank.model.scoring import TermSum
 from leanrank.model.terms import Levels
 
 MOST_FEATURES = 200
@@ -129,12 +129,10 @@ class Columns:
     @classmethod
     def of(cls, model: Model, data: RankingData) -> Columns:
         """Read the features of documents, or of a sample of the queries."""
-        from leanrank.model.alignment import Table
-
         width = model.n_nonzero if model.normalizer is None else model.n_features
         data = sampled_queries(data, min(SAMPLE, MOST_CELLS // max(width, 1)))
-        matrix, columns = Table.of(data).take(model, model.indices)
-        raw = _dense(matrix, columns)
+        raw = used_features(model, data)
+        raw[np.isinf(raw)] = np.nan
         values = {j: raw[:, at] for at, j in enumerate(model.indices.tolist())}
         filled = raw.copy()
         for at in range(filled.shape[1]):
@@ -150,13 +148,7 @@ class Columns:
             whole = np.zeros((len(data), model.n_features))
             whole[:, model.indices] = filled
             scaled, used, _ = model.prepared(RankingData(whole, qid=data.qid))
-        terms = TermSum(
-            [
-                (tuple(np.searchsorted(model.indices, features).tolist()), term)
-                for features, term in model.terms.items()
-            ]
-        )
-        return cls(model, data.query_ptr, values, terms.contributions(scaled, used))
+        return cls(model, data.query_ptr, values, model.term_sum.contributions(scaled, used))
 
     def described(self, feature: int) -> dict[str, Any]:
         """Return where the distribution of a feature is looked at: its cuts, or its levels."""
@@ -224,12 +216,8 @@ class Columns:
         """Return the position of each level, −1 for unknown ones, and how many have their own."""
         curve: Any = self.model.curves[feature]
         x = self.values[feature]
-        codes = np.where((x >= 0) & (x < len(curve.levels)), x, -1.0)
-        if not curve.is_text:
-            levels = np.array(curve.levels)
-            order = np.argsort(levels)
-            at = order[np.minimum(np.searchsorted(levels[order], x), len(levels) - 1)]
-            codes = np.where(levels[at] == x, at, -1.0)
+        at = curve.positions(x)
+        codes = np.where(at < len(curve.levels), at, -1.0)
         made = (self.model.provenance.get("training") or {}).get("columns") or []
         n_groups = next((one.get("groups") for one in made if one["feature"] == feature), None)
         n_single = len(curve.levels)
@@ -255,13 +243,6 @@ def _centred(values: FloatArray, here: Any, query: IntArray, n_queries: int) -> 
     counts = np.maximum(np.bincount(query[here], minlength=n_queries), 1)
     means = np.bincount(query[here], values[here], minlength=n_queries) / counts
     return np.where(here, values - means[query], 0.0)
-
-
-def _dense(matrix: Any, columns: IntArray | None) -> FloatArray:
-    taken = matrix if columns is None else matrix[:, columns]
-    dense = np.array(taken if isinstance(taken, np.ndarray) else taken.toarray(), np.float64)
-    dense[np.isinf(dense)] = np.nan
-    return dense
 
 
 def _refuses(model: Model, feature: int) -> bool:

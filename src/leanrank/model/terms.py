@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
-from leanrank.model.curves import Curve, Writer
+from leanrank.model.curves import Curve, Writer, search, starts
 
 if TYPE_CHECKING:
     from leanrank.model.export.formula import Scale
@@ -119,20 +119,17 @@ class Levels(Curve):
         parts = [f"{v!r} for {level!r}" for level, v in zip(self.levels, self.values, strict=True)]
         return ", ".join(parts) + f"; {self.missing!r} otherwise"
 
-    def sample(self, at: int) -> float:
-        """Return one of the levels, or its position."""
-        place = at % len(self.levels) if self.levels else 0
-        return float(place) if self.is_text or not self.levels else float(self.levels[place])
-
-    def _values(self, x: FloatArray) -> FloatArray:
+    def positions(self, x: FloatArray) -> IntArray:
+        """Return where in ``levels`` each number of a matrix is; their count for any other."""
         n = len(self.levels)
         if self.is_text:
-            at = np.where((x >= 0) & (x < n) & (x == np.floor(x)), x, n).astype(np.int64)
-        else:
-            at = np.searchsorted(self._sorted[0], x)
-            known = np.append(self._sorted[0], np.nan)[at] == x
-            at = np.where(known, np.append(self._sorted[1], n)[at], n)
-        found: FloatArray = np.append(self.values, self.missing)[at]
+            return np.where((x >= 0) & (x < n) & (x == np.floor(x)), x, n).astype(np.int64)
+        at = np.searchsorted(self._sorted[0], x)
+        known = np.append(self._sorted[0], np.nan)[at] == x
+        return np.where(known, np.append(self._sorted[1], n)[at], n)
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        found: FloatArray = np.append(self.values, self.missing)[self.positions(x)]
         return found
 
     @cached_property
@@ -182,7 +179,7 @@ class Surface:
         if any(b <= a for side in sides for a, b in pairwise(side)):
             raise ModelError("the knots of a surface do not increase")
         with np.errstate(all="ignore"):
-            rates = np.concatenate([_starts(np.array(side))[1] for side in sides])
+            rates = np.concatenate([starts(np.array(side))[1] for side in sides])
             if rates.min() < np.finfo(np.float64).tiny or not np.isfinite(rates).all():
                 raise ModelError("two knots of a surface are too near or too far apart")
             if not all(np.isfinite(each).all() for each in self._cells):
@@ -228,18 +225,6 @@ class Surface:
         """Write nested conditions, a binary search for each feature."""
         absent = [writer.number(value) for value in self.missing]
 
-        def search(feature: T, knots: tuple[float, ...], piece: Callable[[int], T]) -> T:
-            def between(low: int, high: int) -> T:
-                if low == high:
-                    return piece(low)
-                middle = (low + high) // 2
-                cut = writer.number(knots[middle])
-                return writer.if_above(
-                    feature, cut, between(middle + 1, high), between(low, middle)
-                )
-
-            return between(0, len(knots))
-
         def cell(i: int, j: int) -> T:
             level, along, across, both = (float(each[i, j]) for each in self._cells)
             s, t = (
@@ -255,7 +240,10 @@ class Surface:
                     value = writer.plus(value, product)
             return value
 
-        value = search(x, self.first, lambda i: search(y, self.second, lambda j: cell(i, j)))
+        def row(i: int) -> T:
+            return search(writer, y, self.second, lambda j: cell(i, j))
+
+        value = search(writer, x, self.first, row)
         without_x = writer.if_missing(y, absent[2], absent[0])
         return writer.if_missing(x, without_x, writer.if_missing(y, absent[1], value))
 
@@ -287,7 +275,7 @@ class Surface:
 
     @cached_property
     def _sides(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        return _starts(np.array(self.first)), _starts(np.array(self.second))
+        return starts(np.array(self.first)), starts(np.array(self.second))
 
     @cached_property
     def _cells(self) -> tuple[FloatArray, ...]:
@@ -304,14 +292,6 @@ Term = Curve | Surface
 """What a model is a sum of."""
 
 _LISTS = ("to_pylist", "to_list", "tolist")  # of Arrow, of data frames, of arrays
-
-
-def _starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the start and 1 / width of each piece; the outer ones are never past theirs."""
-    return (
-        np.concatenate(([0.0], knots[:-1], [0.0])),
-        np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
-    )
 
 
 def _as_text(cell: Any) -> str | None:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from leanrank._typing import FloatArray
+from leanrank.model.curves import Curve, Line
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, quoted
-from leanrank.model.terms import Surface
+from leanrank.model.terms import Levels, Surface
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,19 @@ def sample_document(formula: Formula) -> tuple[FloatArray, float]:
                 knots = (term.curve.first, term.curve.second)[side]
                 found.setdefault(name, (knots[0] + knots[1]) / 2)
             else:
-                found[name] = term.curve.sample(at)
+                found[name] = _sample(term.curve, at)
     x = np.array([found[name] for name in formula.names])
     return x, float(formula.scores(x[None])[0])
+
+
+def _sample(curve: Curve, at: int) -> float:
+    """Return a value of a feature; ``at`` makes features differ."""
+    if isinstance(curve, Levels):
+        place = at % max(len(curve.levels), 1)
+        return float(place if curve.is_text or not curve.levels else curve.levels[place])
+    if isinstance(curve, Line):
+        return (at % 7 - 2) / 4  # exact in binary
+    return float(np.nextafter(curve.cuts[at % len(curve.cuts)], np.inf)) if curve.cuts else 0.0
 
 
 _C = """\

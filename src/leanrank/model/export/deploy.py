@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from leanrank.data import RankingData
+from leanrank.model.alignment import used_features
 from leanrank.model.export import deploy_script
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import TARGETS, Options, Target
@@ -56,15 +57,10 @@ def examples(model: Model, data: Any, names: Mapping[str, str]) -> list[Any]:
     """Return a few documents of a few queries: the text of a query, ids and features in use."""
     if not isinstance(data, RankingData) or data.doc_ids is None:
         return []
-    from leanrank.model.alignment import Table
-
-    matrix, columns = Table.of(data).take(model, model.indices)
-    found = []
+    X, found = used_features(model, data), []
     for q in range(min(_QUERIES, data.n_queries)):
         rows = np.arange(data.query_ptr[q], data.query_ptr[q + 1])[:_DOCUMENTS]
-        x = matrix[rows] if columns is None else matrix[rows][:, columns]
-        x = x if isinstance(x, np.ndarray) else x.toarray()
-        found.append((str(data.query_ids[q]), [str(data.doc_ids[row]) for row in rows], x))
+        found.append((str(data.query_ids[q]), [str(data.doc_ids[row]) for row in rows], X[rows]))
     return found
 
 

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula, Scale
+from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted, rescored
 from leanrank.model.export.trees import Split, above, engine_forest, fills
@@ -95,7 +95,11 @@ def _definition(
         "type": "model/linear",
         "definition": json.dumps(weights, ensure_ascii=False),
     }
-    scales = {t.name: normalizer(t.scale) for t in formula.terms if t.scale is not None}
+    scales = {
+        t.name: {"standard": {"mean": t.scale.shift, "standard_deviation": t.scale.divisor}}
+        for t in formula.terms
+        if t.scale is not None
+    }
     if scales:
         model["feature_normalizers"] = scales
     return model, [_window(options)]
@@ -126,11 +130,6 @@ def _nested(tree: Any, names: list[str], ids: Iterator[int], depth: int = 0) -> 
         "missing": yes,
         "children": children,
     }
-
-
-def normalizer(scale: Scale) -> dict[str, Any]:
-    """Return the plugin's normaliser of one feature."""
-    return {"standard": {"mean": scale.shift, "standard_deviation": scale.divisor}}
 
 
 def field_value(name: str, shift: float, query: Any, missing: float | None = None) -> Any:

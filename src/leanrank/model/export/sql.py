@@ -12,7 +12,6 @@ PostgreSQL has to be told which are boolean.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,8 +94,8 @@ def write(formula: Formula, options: Options, target: Target) -> str:
                 "one row has not: leave --expression-only out"
             )
         return expression(formula, options, target, "") + "\n"
-    view, table = _quoted(options.name, dialect), qualified(options.table, dialect)
-    qid = _quoted(options.qid, dialect)
+    view, table = quoted_name(options.name, dialect), qualified(options.table, dialect)
+    qid = quoted_name(options.qid, dialect)
     score = expression(formula, options, target)
     named, place = (added_column(word, formula.names, options) for word in ("score", "place"))
     window = "" if formula.scaler is None else f"\nWINDOW q AS (PARTITION BY d.{qid})"
@@ -120,7 +119,7 @@ def added_column(word: str, names: list[str], options: Options) -> str:
 
 def qualified(table: str, dialect: Dialect) -> str:
     """Return the quoted name of a table, after its schema if there is a point in it."""
-    return ".".join(_quoted(part, dialect) for part in table.split("."))
+    return ".".join(quoted_name(part, dialect) for part in table.split("."))
 
 
 def column_types(data: Any) -> dict[str, str]:
@@ -149,7 +148,7 @@ def column_types(data: Any) -> dict[str, str]:
 def expression(formula: Formula, options: Options, target: Target, of: str = "d.") -> str:
     """Write the score of one row, one term per line; ``of`` comes before the columns."""
     dialect = DIALECTS[target.dialect]
-    qid = f"{of}{_quoted(options.qid, dialect)}"
+    qid = f"{of}{quoted_name(options.qid, dialect)}"
     cast, known = "CAST({x} AS " + dialect.double + ")", dialect.known
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
@@ -157,13 +156,13 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
         is_missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
         sum="{a}\n  + {b}",
-        text=lambda word: _text(word, dialect),
+        text=lambda word: text_literal(word, dialect),
         row=" WHEN {level} THEN {value}",
         table="CASE {x}{rows} ELSE {otherwise} END",
     )
     features, categories = [], formula.categories
     for name in formula.names:
-        column = f"{of}{_quoted(name, dialect)}"
+        column = f"{of}{quoted_name(name, dialect)}"
         if name in categories and categories[name].is_text:
             features.append(dialect.text.format(x=column))
             continue
@@ -172,12 +171,15 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
         if formula.scaler is not None and name not in categories:
             fill = literal(formula.fill.get(name, 0.0)) + dialect.cast
             filled = f"COALESCE({known.format(x=column)}, {fill})"
-            column = _SCALED[formula.scaler](filled, qid, dialect)
+            column = _SCALED[formula.scaler].format(
+                x=filled, qid=qid, deviation=dialect.deviation, double=dialect.double
+            )
         features.append(column)
     return formula.written(syntax, features)
 
 
-def _text(word: str, dialect: Dialect) -> str:
+def text_literal(word: str, dialect: Dialect) -> str:
+    """Return a text as the database takes it."""
     if dialect.text_escapes:
         word = word.replace("\\", "\\\\")
     return "'" + word.replace("'", "''") + "'"
@@ -193,34 +195,24 @@ def literal(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def _minmax(x: str, qid: str, dialect: Dialect) -> str:
-    low, high = f"MIN({x}) OVER q", f"MAX({x}) OVER q"
-    return f"COALESCE(({x} - {low}) / NULLIF({high} - {low}, 0e0), 0e0)"
-
-
-def _standard(x: str, qid: str, dialect: Dialect) -> str:
-    varies = f"MIN({x}) OVER q < MAX({x}) OVER q"
-    deviation = f"NULLIF({dialect.deviation}({x}) OVER q, 0e0)"
-    scaled = f"COALESCE(({x} - AVG({x}) OVER q) / {deviation}, 0e0)"
-    return f"CASE WHEN {varies} THEN {scaled} ELSE 0e0 END"
-
-
-def _rank(x: str, qid: str, dialect: Dialect) -> str:
-    """Return the mean of the first and last place of equal values, from 0 to 1."""
-    place = f"RANK() OVER (PARTITION BY {qid} ORDER BY {x})"
-    equal = f"COUNT(*) OVER (PARTITION BY {qid}, {x})"
-    both = f"CAST(2 * {place} + {equal} - 3 AS {dialect.double})"
-    return f"COALESCE({both} / 2e0 / NULLIF(COUNT(*) OVER q - 1, 0), 0.5e0)"
-
-
-_SCALED: dict[str, Callable[[str, str, Dialect], str]] = {
-    "query-minmax": _minmax,
-    "query-standard": _standard,
-    "query-rank": _rank,
+_SCALED = {
+    "query-minmax": (
+        "COALESCE(({x} - MIN({x}) OVER q) / NULLIF(MAX({x}) OVER q - MIN({x}) OVER q, 0e0), 0e0)"
+    ),
+    "query-standard": (
+        "CASE WHEN MIN({x}) OVER q < MAX({x}) OVER q THEN COALESCE(({x} - AVG({x}) OVER q) / "
+        "NULLIF({deviation}({x}) OVER q, 0e0), 0e0) ELSE 0e0 END"
+    ),
+    # the mean of the first and last place of equal values, from 0 to 1
+    "query-rank": (
+        "COALESCE(CAST(2 * RANK() OVER (PARTITION BY {qid} ORDER BY {x}) + COUNT(*) OVER "
+        "(PARTITION BY {qid}, {x}) - 3 AS {double}) / 2e0 / NULLIF(COUNT(*) OVER q - 1, 0), 0.5e0)"
+    ),
 }
 
 
-def _quoted(name: str, dialect: Dialect) -> str:
+def quoted_name(name: str, dialect: Dialect) -> str:
+    """Return the name of a column or table as the database takes it."""
     if dialect.backslash_escapes:
         name = name.replace("\\", "\\\\")
     return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote

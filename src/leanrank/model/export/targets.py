@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError, ModelError, first_repeated, suggest
-from leanrank.model.alignment import Table
+from leanrank.model.alignment import used_features
 from leanrank.model.export.formula import Formula, formula_of
 from leanrank.model.export.text import IDENTIFIER, check_plain
 from leanrank.model.model import Model
@@ -276,11 +276,8 @@ def learned_from(model: Model, data: Any, options: Options) -> Options:
 
 def ranges(model: Model, data: Any, names: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """Return the least and the greatest value of each feature, by its name in the target."""
-    matrix, columns = Table.of(data).take(model, model.indices)
-    taken = matrix if columns is None else matrix[:, columns]
     found = {}
-    for at, feature in enumerate(model.indices.tolist()):
-        x = taken[:, at] if isinstance(taken, np.ndarray) else taken[:, [at]].toarray()
+    for feature, x in zip(model.indices.tolist(), used_features(model, data).T, strict=True):
         known = x[np.isfinite(x)]
         name = feature_name(feature, model.feature_names)
         if len(known):
@@ -334,7 +331,7 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
             f"{target.name} has no normalisers of its own: leave --normalizers out, and the scaler "
             f"is folded into the weights ({those} have them)"
         )
-    if normalizers and not formula.is_weighted:
+    if not formula.is_weighted and any(term.scale is not None for term in formula.terms):
         raise InputError(
             "an engine's normalisers are for straight lines: leave --normalizers out, and the "
             "scaler is folded into the curves"

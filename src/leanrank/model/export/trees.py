@@ -72,17 +72,14 @@ class Forest:
         has to be above every threshold, so that it stands for nothing else.
         """
 
-        def changed(node: Node) -> Node:
-            if not isinstance(node, Split):
-                return node
-            left, right = changed(node.left), changed(node.right)
+        def changed(node: Split) -> Node:
             if node.threshold is not None:
-                return node._replace(left=left, right=right)
+                return node
             if node.feature not in values:
-                return right
-            return Split(node.feature, values[node.feature] / 2, right, left)
+                return node.right
+            return Split(node.feature, values[node.feature] / 2, node.right, node.left)
 
-        return replace(self, trees=tuple(map(changed, self.trees)))
+        return replace(self, trees=tuple(_rebuilt(tree, changed) for tree in self.trees))
 
     def with_thresholds(self, change: Callable[[int, float], float]) -> Forest:
         """Return trees whose thresholds are a function of feature and threshold."""
@@ -107,11 +104,20 @@ class Forest:
         return total.astype(np.float64)
 
 
-def _moved(node: Node, change: Callable[[int, float], float]) -> Node:
+def _rebuilt(node: Node, change: Callable[[Split], Node]) -> Node:
+    """Return a tree with every split changed, after those below it."""
     if not isinstance(node, Split):
         return node
-    at = node.threshold if node.threshold is None else change(node.feature, node.threshold)
-    return Split(node.feature, at, _moved(node.left, change), _moved(node.right, change))
+    left, right = (_rebuilt(side, change) for side in (node.left, node.right))
+    return change(node._replace(left=left, right=right))
+
+
+def _moved(tree: Node, change: Callable[[int, float], float]) -> Node:
+    def moved(node: Split) -> Node:
+        at = node.threshold
+        return node if at is None else node._replace(threshold=change(node.feature, at))
+
+    return _rebuilt(tree, moved)
 
 
 def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
@@ -321,14 +327,16 @@ class _Writer:
         return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)  # type: ignore[arg-type]
 
 
-def _given(node: Node, feature: int, value: float) -> Node:
+def _given(tree: Node, feature: int, value: float) -> Node:
     """Return a tree in which a feature is a number."""
-    if not isinstance(node, Split):
-        return node
-    left, right = (_given(side, feature, value) for side in (node.left, node.right))
-    if node.feature != feature:
-        return node._replace(left=left, right=right)
-    return left if node.threshold is not None and value <= node.threshold else right
+
+    def taken(node: Split) -> Any:
+        if node.feature != feature:
+            return node
+        below = node.threshold is not None and value <= node.threshold
+        return node.left if below else node.right
+
+    return _rebuilt(tree, taken)
 
 
 def _surface(surface: Surface, at: list[int], fill: list[float | None], error: float) -> Node:

@@ -21,9 +21,16 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.model.export.sql import DIALECTS, added_column, qualified
+from leanrank.model.export.sql import (
+    DIALECTS,
+    added_column,
+    qualified,
+    quoted_name,
+    text_literal,
+)
 from leanrank.model.export.text import unused
 from leanrank.model.verify.engines import Job
+from leanrank.model.verify.runners import called
 
 TYPES = {"boolean": "BOOLEAN", "integer": "BIGINT", "decimal": "DECIMAL(38, 10)", "text": "TEXT"}
 """What columns are declared as, in every database; all others are doubles."""
@@ -33,12 +40,11 @@ def sqlite(job: Job) -> tuple[str, FloatArray]:
     """Run the view in a database in memory."""
     import sqlite3
 
-    listed = ", ".join(f"{name} {kind}" for name, kind in _declared(job, "sqlite"))
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        for schema in job.options.table.split(".")[:-1]:
-            connection.execute(f"ATTACH ':memory:' AS {_quoted(schema)}")
+        for schema in _schemas(job, "sqlite"):
+            connection.execute(f"ATTACH ':memory:' AS {schema}")
         table = qualified(job.options.table, DIALECTS["sqlite"])
-        connection.execute(f"CREATE TABLE {table} ({listed})")
+        connection.execute(f"CREATE TABLE {table} ({_listed(job, 'sqlite')})")
         marks = ", ".join("?" * len(columns(job)))
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _rows(job))
         # a view of the main database sees no other
@@ -69,8 +75,8 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
         cells.append(f"CAST({known} AS {kind}) AS {name}")
     with contextlib.closing(engine.connect(":memory:")) as connection:
         connection.register("leanrank_given", given)
-        for schema in job.options.table.split(".")[:-1]:
-            connection.execute(f"CREATE SCHEMA {_quoted(schema)}")
+        for schema in _schemas(job, "duckdb"):
+            connection.execute(f"CREATE SCHEMA {schema}")
         table = qualified(job.options.table, DIALECTS["duckdb"])
         connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(cells)} FROM leanrank_given")
         connection.execute(view(job))
@@ -80,37 +86,47 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
 
 def postgres(job: Job) -> tuple[str, FloatArray]:
     """Run the view in a server that is started for it and listens on a local socket only."""
-    listed = ", ".join(f"{name} {kind}" for name, kind in _declared(job, "postgres"))
-    text = "".join(",".join(map(_cell, row)) + "\n" for row in _rows(job))
-    table = qualified(job.options.table, DIALECTS["postgres"])
-    schemas = (f"CREATE SCHEMA {_quoted(one)};\n" for one in job.options.table.split(".")[:-1])
     script = (
-        f"{''.join(schemas)}CREATE TABLE {table} ({listed});\n"
-        f"COPY {table} FROM STDIN (FORMAT csv);\n{text}\\.\n{view(job)}\n"
+        f"{_made(job, 'postgres', 'SCHEMA')}"
         f"COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
         f"COPY ({select(job)}) TO STDOUT;\n"
     )
     with postgres_server() as psql:
-        version, *scores = _call(psql, script)
+        version, *scores = _lines(psql, script)
     return f"PostgreSQL {version}", np.array(list(map(float, scores)))
 
 
 def mysql(job: Job) -> tuple[str, FloatArray]:
     """Run the view in a MariaDB that is started for it and listens on a local socket only."""
-    listed = ", ".join(f"{name} {kind}" for name, kind in _declared(job, "mysql"))
-    schemas = (f"CREATE DATABASE `{one}`;\n" for one in job.options.table.split(".")[:-1])
-    table = qualified(job.options.table, DIALECTS["mysql"])
-    rows = [", ".join(map(_literal, row)) for row in _rows(job, nan=None)]
-    groups = (rows[at : at + 500] for at in range(0, len(rows), 500))
-    inserts = (f"INSERT INTO {table} VALUES ({'),('.join(group)});\n" for group in groups)
     script = (
         "CREATE DATABASE leanrank_verify CHARACTER SET utf8mb4; USE leanrank_verify;\n"
-        f"SET NAMES utf8mb4;\n{''.join(schemas)}CREATE TABLE {table} ({listed});\n"
-        f"{''.join(inserts)}{view(job)}\nSELECT VERSION();\n{select(job, '`')};\n"
+        f"SET NAMES utf8mb4;\n{_made(job, 'mysql', 'DATABASE', nan=None)}"
+        f"SELECT VERSION();\n{select(job, '`')};\n"
     )
     with mariadb_server() as client:
-        version, *scores = _call(client, script)
+        version, *scores = _lines(client, script)
     return f"MariaDB {version.partition('-')[0]}", np.array(list(map(float, scores)))
+
+
+def _made(job: Job, name: str, schema: str, nan: float | None = float("nan")) -> str:
+    """Return the statements that make the table and the view."""
+    dialect, table = DIALECTS[name], qualified(job.options.table, DIALECTS[name])
+
+    def cell(value: Any) -> str:
+        if isinstance(value, str) or value != value or value in (np.inf, -np.inf):
+            return text_literal(str(value), dialect)
+        return "NULL" if value is None else repr(value)
+
+    rows = [", ".join(map(cell, row)) for row in _rows(job, nan)]
+    groups = ("),\n(".join(rows[at : at + 500]) for at in range(0, len(rows), 500))
+    return "".join(
+        [
+            *(f"CREATE {schema} {one};\n" for one in _schemas(job, name)),
+            f"CREATE TABLE {table} ({_listed(job, name)});\n",
+            *(f"INSERT INTO {table} VALUES ({group});\n" for group in groups),
+            f"{view(job)}\n",
+        ]
+    )
 
 
 @contextlib.contextmanager
@@ -126,21 +142,20 @@ def postgres_server() -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         if root:  # the server refuses to run as root
             shutil.chown(folder, who["user"])
-        how: dict[str, Any] = {"capture_output": True, "cwd": folder, **(who if root else {})}
+        how: dict[str, Any] = {"cwd": folder, **(who if root else {})}
         setup = [f"{programs}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "leanrank"]
-        _finished(subprocess.run([*setup, "-E", "UTF8", "--no-sync"], **how))
+        called([*setup, "-E", "UTF8", "--no-sync"], **how)
         options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
         control = [f"{programs}/pg_ctl", "-D", f"{folder}/data", "-w", "-l", f"{folder}/log"]
         # a pipe would stay open as long as the server
-        quiet = how | {"capture_output": False, "stdout": subprocess.DEVNULL}
-        _finished(subprocess.run([*control, "-o", options, "start"], **quiet))
+        called([*control, "-o", options, "start"], **how, stdout=subprocess.DEVNULL, stderr=None)
         try:
             yield [
                 f"{programs}/psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "leanrank",
                 "postgres",
             ]  # fmt: skip
         finally:
-            subprocess.run([*control, "-m", "immediate", "stop"], **how)
+            called([*control, "-m", "immediate", "stop"], **how)
 
 
 def postgres_programs() -> str | None:
@@ -158,7 +173,7 @@ def mariadb_server() -> Iterator[list[str]]:
         own = ["--no-defaults", f"--datadir={folder}/data"]
         setup = ["mariadb-install-db", *own, "--auth-root-authentication-method=normal"]
         who = ["--user=root"] if os.geteuid() == 0 else []
-        _finished(subprocess.run([*setup, "--skip-test-db", *who], capture_output=True))
+        called([*setup, "--skip-test-db", *who])
         socket = f"--socket={folder}/s"
         path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
         program = shutil.which("mariadbd", path=path) or "mariadbd"
@@ -178,16 +193,8 @@ def mariadb_server() -> Iterator[list[str]]:
             server.wait()
 
 
-def _call(words: list[str], script: str) -> list[str]:
-    done = subprocess.run(words, input=script.encode(), capture_output=True)
-    _finished(done)
-    return done.stdout.decode().strip().split("\n")
-
-
-def _finished(done: subprocess.CompletedProcess[bytes]) -> None:
-    if done.returncode != 0:
-        said = (done.stderr or b"").decode("utf-8", "replace").strip()
-        raise InputError(said.split("\n")[0] if said else f"{done.args[0]} failed")
+def _lines(words: list[str], script: str) -> list[str]:
+    return called(words, script.encode()).decode().strip().split("\n")
 
 
 def view(job: Job) -> str:
@@ -212,13 +219,17 @@ def _declared(job: Job, dialect: str) -> list[tuple[str, str]]:
     kinds = ["BIGINT", "BIGINT", *["DOUBLE PRECISION"] * len(job.names)]
     for at, kind in {**job.kinds, **dict.fromkeys(job.words, "text")}.items():
         kinds[at + 2] = TYPES.get(kind, kinds[at + 2])
-    names = (qualified_column(name, dialect) for name in columns(job))
+    names = (quoted_name(name, DIALECTS[dialect]) for name in columns(job))
     return list(zip(names, kinds, strict=True))
 
 
-def qualified_column(name: str, dialect: str) -> str:
-    quote = DIALECTS[dialect].quote
-    return quote + name.replace(quote, quote * 2) + quote
+def _listed(job: Job, dialect: str) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in _declared(job, dialect))
+
+
+def _schemas(job: Job, dialect: str) -> list[str]:
+    """Return the quoted names of what the table is in."""
+    return [quoted_name(one, DIALECTS[dialect]) for one in job.options.table.split(".")[:-1]]
 
 
 def _rows(job: Job, nan: float | None = float("nan")) -> Iterator[list[Any]]:
@@ -239,20 +250,3 @@ def _rows(job: Job, nan: float | None = float("nan")) -> Iterator[list[Any]]:
         cells[:, at] = job.texts(at)
     for at, (query, x) in enumerate(zip(job.query.tolist(), cells.tolist(), strict=True)):
         yield [at, query, *x]
-
-
-def _cell(value: Any) -> str:
-    """Write a cell of CSV: NULL is empty, and an empty text is not."""
-    return "" if value is None else _quoted(value) if isinstance(value, str) else repr(value)
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-    return repr(value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

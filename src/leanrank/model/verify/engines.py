@@ -16,7 +16,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data import RankingData
 from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
-from leanrank.model.alignment import Table
+from leanrank.model.alignment import used_features
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.painless import mapped_scores, score_unit
 from leanrank.model.export.solr import written_threshold
@@ -319,9 +319,7 @@ def _documents(
 
     A document that the model cannot score is found here, before an engine is started.
     """
-    matrix, columns = Table.of(data).take(model, model.indices)
-    taken = matrix if columns is None else matrix[:, columns]
-    dense = taken if isinstance(taken, np.ndarray) else taken.toarray()
+    dense = used_features(model, data)
     if isinstance(data, RankingData):
         grouping, qid = group_rows(data.qid, len(data)), None
     else:
@@ -331,7 +329,7 @@ def _documents(
         grouping = group_rows(qid, len(dense))
     query = np.repeat(np.arange(len(grouping.query_ptr) - 1), np.diff(grouping.query_ptr))
     scores = model.predict(data, qid)
-    return grouping.take(dense.astype(np.float64)), query, grouping.take(scores)
+    return grouping.take(dense), query, grouping.take(scores)
 
 
 def _expected(

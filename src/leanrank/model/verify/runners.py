@@ -143,19 +143,21 @@ def run_program(
             path = Path(folder, filled(file))
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        said = _call(version, folder).decode("utf-8", "replace").strip().split("\n")[0]
+        said = called(version, cwd=folder).decode("utf-8", "replace").strip().split("\n")[0]
         if build:
-            _call([filled(word) for word in build], folder)
-        out = _call(run, folder, np.ascontiguousarray(X, dtype="<f8").tobytes())
+            called([filled(word) for word in build], cwd=folder)
+        out = called(run, np.ascontiguousarray(X, dtype="<f8").tobytes(), cwd=folder)
     return said, np.frombuffer(out, dtype="<f8").astype(np.float64)
 
 
-def _call(words: Sequence[str], folder: str, given: bytes = b"") -> bytes:
-    done = subprocess.run(words, input=given, capture_output=True, cwd=folder)
+def called(words: Sequence[str], given: bytes = b"", **how: Any) -> bytes:
+    """Run a program and return what it writes, or raise with the first line of what it says."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(words, input=given, **(pipes | how))
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
-        last = said.split("\n")[0] if said else f"exit code {done.returncode}"
-        raise InputError(f"{words[0]} failed: {last}")
+        said = (done.stderr or done.stdout or b"").decode("utf-8", "replace").strip()
+        first = said.split("\n")[0] if said else f"exit code {done.returncode}"
+        raise InputError(f"{Path(words[0]).name} failed: {first}")
     return done.stdout
 
 
