@@ -1,9 +1,10 @@
 """``leanrank tune``: beside tree ensembles, and beside the best single system.
 
 Parts, for ``--only``: ``trees`` (at most ten features against LightGBM and XGBoost), ``regret``
-(what the search loses against the best system chosen with hindsight) and ``strengths`` (what a
-single ranker loses by choosing its strength on held-out queries). ``--only trees:MQ2008``,
-``trees:MQ2008:1`` and ``regret:linear`` run one set or one fold.
+(what the search loses against the best system chosen with hindsight), ``strengths`` (what a
+single ranker loses by choosing its strength on held-out queries) and ``threads`` (two threads
+beside one). ``--only trees:MQ2008``, ``trees:MQ2008:1`` and ``regret:linear`` run one set or one
+fold.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from benchmarks.harness import Options, Table
 
-PARTS = ("trees", "regret", "strengths")
+PARTS = ("trees", "regret", "strengths", "threads")
 
 
 def run(options: Options) -> list[Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
 from leanrank.errors import InputError
@@ -17,6 +18,7 @@ class Part:
     name: ClassVar[str]
 
     @classmethod
+    @cache  # a solver asks at every step
     def offers(cls, operation: str) -> bool:
         """Return whether this part defines an operation, or has a property that is true."""
         found = getattr(cls, operation)

@@ -89,7 +89,7 @@ def warn(message: str, category: type[Warning] | None = None, *, once: str | Non
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
-    """Reject a parameter that is none of the words it may be.
+    """Reject a parameter that is not an allowed choice.
 
     >>> check_choice("solver", "newtn", ["newton", "proximal"])
     Traceback (most recent call last):
@@ -97,6 +97,17 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """
     if not isinstance(value, str) or value not in known:
         raise InputError(f"{name}={value!r} is not known: {suggest(value, known)}")
+
+
+def problem_of(error: Exception) -> str:
+    """Return one sentence on why something failed; an error of another library is named.
+
+    >>> problem_of(ZeroDivisionError("by zero"))
+    'unexpected ZeroDivisionError: by zero'
+    """
+    if isinstance(error, LeanrankError):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {one_line(str(error))[:200]}"
 
 
 def overflow(what: str) -> str:

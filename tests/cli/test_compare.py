@@ -29,16 +29,12 @@ def test_a_narrow_screen_gets_two_tables(run, files, monkeypatch):
 
 
 def test_every_file_is_written(run, files):
-    done = run(
-        "compare", *FILES, "--systems", SOME, "-j", 1, "--json",
-        "--csv", "c.csv", "--markdown", "c.md",
-    )  # fmt: skip
+    done = run("compare", *FILES, "--systems", SOME, "-j", 1, "--json", "--markdown", "c.md")
     kept = json.loads(done.out)
     first = kept["sets"][0]["systems"][0]
     assert first["system"] == "rankrls"
     value = f"{first['means']['map']:.4f}"
     assert value in (files / "c.md").read_text()
-    assert (files / "c.csv").read_text().startswith("set,system,split,map,")
 
 
 def test_sets_in_folders(run, files, tmp_path):
@@ -93,8 +89,8 @@ def test_scaled_and_in_other_words(run, files):
         ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
         ([*FILES, "--choose-by", "mapp"], "mapp"),
         ([*FILES, "--scale", "huge"], "huge"),
-        ([*FILES, "--csv", "-", "--markdown", "-"], "one of the results only"),
-        ([*FILES, "--csv", "no/where.csv"], "does not exist"),
+        ([*FILES, "--markdown", "-", "--json"], "both go to standard output"),
+        ([*FILES, "--markdown", "no/where.md"], "does not exist"),
         (["--data", ".", "--folds", "one"], "--folds one"),
         (["--data", ".", "--sets", "MQ2009"], "MQ2009: holds no train"),
     ],

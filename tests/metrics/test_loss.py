@@ -9,8 +9,7 @@ from scipy.special import logsumexp
 
 from leanrank import DominationRanker, RankBoost, evaluate, make_ranking
 from leanrank.errors import InputError
-from leanrank.metrics.cluster import refer_to
-from leanrank.metrics.measures import Measure
+from leanrank.metrics.measures import Measure, refer_to
 from leanrank.selection import Split, choose, cross_validate_path, fit_system, tune
 
 

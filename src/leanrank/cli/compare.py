@@ -37,7 +37,6 @@ def compare(
     choose_by: str = "map",
     convention: str | None = None,
     scale: str | None = "auto",
-    csv: str | None = None,
     markdown: str | None = None,
     format: str | None = None,
     read: list[str] | None = None,
@@ -64,18 +63,12 @@ def compare(
         Measure used to choose parameters.
     convention : NAME
         Convention of the measures. [default: that of a public set, standard for your files]
-    csv : FILE
-        Write every figure, or -.
     markdown : FILE
         Write the tables, or -.
     """
     from leanrank.data.scaling.spread import check_scale
 
-    written = {"csv": csv, "markdown": markdown}
-    paths = [path for path in written.values() if path is not None]
-    check_files(files or [], *paths, json=json)
-    if paths.count("-") > 1:
-        raise InputError("standard output (-) can take one of the results only: give files")
+    check_files(files or [], markdown, json=json)
     with screen.progress() as say:
         from leanrank.execution import count_workers
         from leanrank.selection import compare as comparison
@@ -92,13 +85,15 @@ def compare(
         compared = comparison.compare_systems(
             given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
         )
-    _write(compared, written)
-    if json:
-        from leanrank.selection.tables import to_dict
+    from leanrank.selection import tables
 
-        screen.print_json({**to_dict(compared), "left_out": left_out})
+    if markdown is not None:
+        with atomic_write(markdown) as stream:
+            stream.write(tables.markdown(compared))
+    if json:
+        screen.print_json({**tables.to_dict(compared), "left_out": left_out})
         return
-    console = screen.screen(error="-" in paths)
+    console = screen.screen(error=markdown == "-")
     for one in compared:
         console.print(_title(one), style="bold")
         for table in _tables(one, console.width):
@@ -176,16 +171,6 @@ def _folders(
         own = next((each for each, names in CONVENTIONS.items() if name.startswith(names)), None)
         found[name] = (convention or own or "standard", splits)
     return found
-
-
-def _write(compared: list[ComparedSet], paths: dict[str, str | None]) -> None:
-    from leanrank.selection import tables
-
-    forms = {"csv": tables.comma_separated, "markdown": tables.markdown}
-    for kind, path in paths.items():
-        if path is not None:
-            with atomic_write(path) as stream:
-                stream.write(forms[kind](compared))
 
 
 def _title(one: ComparedSet) -> str:

@@ -28,7 +28,7 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
     output : -o DIR
         Directory for the model.
     """
-    from leanrank.cli.training import with_measures
+    from leanrank.cli.training import with_notes
 
     path = str(make_folder(output) / "model.json")
     with progress() as say:
@@ -41,7 +41,7 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
         ranker = LeanRanker(max_features=MAX_FEATURES).fit(train)
         say("Measuring")
         rule, columns = _compare(ranker.model_, train, test)
-        model = with_measures(ranker.model_, {"test": columns["leanrank"].means})
+        model = with_notes(ranker.model_, measures={"test": columns["leanrank"].means})
         model.save(path)
     if json:
         measures = {name.replace(" ", "_"): one.means for name, one in columns.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from types import SimpleNamespace as Request
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,7 +58,8 @@ def train_model(request: Request, fit: Callable[[Request, Say], Fitted]) -> None
         how: dict[str, Any] = {"measures": request.measures, "convention": request.convention}
         columns = {name: evaluate(data, model.predict(data), **how) for name, data in sets.items()}
         if columns:
-            model = with_measures(model, {name: each.means for name, each in columns.items()})
+            means = {name: each.means for name, each in columns.items()}
+            model = with_notes(model, measures=means)
         model.save(request.model)
         if request.report is not None:
             say("Writing the report")
@@ -175,7 +175,7 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     fit(ranker, stream, validation=scaled, progress=show, **how)
     model, last = as_model(ranker, normalizer), ranker.history_[-1]
     sizes = {"queries": last["queries"], "documents": last["documents"]}
-    model = _with_sizes(model, sizes | {"features": model.n_features})
+    model = with_notes(model, data=sizes | {"features": model.n_features})
     # validation data may have fewer or more features than the stream had
     sets = {} if held_out is None else {"validation": resized(held_out, model.n_features)}
     facts = {"stream": _counts(model, len(request.data)), "checkpoint": request.checkpoint or ""}
@@ -208,9 +208,9 @@ def fit_on_cluster(request: Request, say: Say) -> Fitted:
             data = data.scaled(normalizer)
         elif request.scale != "auto" and not curves:
             warn_of_units(data, slow=ranker.slow_unscaled)
-        _show_progress(ranker, say, len(data))
+        _show_progress(ranker, say)
         ranker.fit(data)
-        model = _with_sizes(as_model(ranker, normalizer), screen.sizes(data))
+        model = with_notes(as_model(ranker, normalizer), data=screen.sizes(data))
         workers, threads = len(client.nthreads()), sum(client.nthreads().values())
         facts = {
             "training": _counts(model, len(files)),
@@ -251,17 +251,13 @@ def described(model: Model, training: RankingData) -> Model:
     from leanrank.model import make_provenance
     from leanrank.model.summary import with_summary
 
-    model = model.replace(provenance={**model.provenance, **make_provenance(data=training)})
+    model = with_notes(model, **make_provenance(data=training))
     return model if model.summary else with_summary(model, training)
 
 
-def with_measures(model: Model, means: dict[str, dict[str, float]]) -> Model:
-    """Add what was measured to how the model was made."""
-    return model.replace(provenance={**model.provenance, "measures": means})
-
-
-def _with_sizes(model: Model, sizes: dict[str, int]) -> Model:
-    return model.replace(provenance={**model.provenance, "data": sizes})
+def with_notes(model: Model, **notes: Any) -> Model:
+    """Add entries, such as what was measured, to how the model was made."""
+    return model.replace(provenance={**model.provenance, **notes})
 
 
 def _counts(model: Model, n_files: int) -> str:
@@ -300,19 +296,15 @@ def _kept(ranker: Any, validation: RankingData | None) -> str:
     return f"{unit} {best:,} of {run:,}, the best by {ranker.measure} on the validation data"
 
 
-def _show_progress(ranker: Any, say: Say, n_documents: int | None = None) -> None:
+def _show_progress(ranker: Any, say: Say) -> None:
     """Show the progress of a ranker that is solved to a gap."""
     if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
         return
-    started = time.perf_counter()
 
     def show(entry: dict[str, Any]) -> None:
         if {"iteration", "objective", "gap"} <= set(entry):
-            text = f"Iteration {entry['iteration']}: objective {entry['objective']:.6g}"
-            if n_documents is not None:
-                speed = entry["iteration"] * n_documents / (time.perf_counter() - started)
-                text += f", {speed:,.0f} documents/s"
-            say(f"{text}, gap {entry['gap']:.1e}")
+            at, objective, gap = (entry[name] for name in ("iteration", "objective", "gap"))
+            say(f"Iteration {at}: objective {objective:.6g}, gap {gap:.1e}")
 
     ranker.set_params(callback=show)
 

@@ -217,7 +217,7 @@ def _finished(
     study: Study, raw: dict[str, RankingData], refit: str
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.training import described, with_measures
+    from leanrank.cli.training import described, with_notes
     from leanrank.metrics import evaluate
     from leanrank.metrics.judge import Judge
 
@@ -228,7 +228,7 @@ def _finished(
         for name, part in raw.items()
         if name != "validation" or refit != "both"  # the model was fitted to it
     }
-    return with_measures(final, {name: c.means for name, c in columns.items()}), columns
+    return with_notes(final, measures={k: each.means for k, each in columns.items()}), columns
 
 
 def _print_json(

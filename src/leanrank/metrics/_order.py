@@ -17,28 +17,6 @@ TIE_CODES = {
 
 
 @kernel
-def mark_ties(query_ptr: IntArray, scores: FloatArray, marked: IntArray) -> None:
-    """Set ``marked`` to 1 for every document that shares its score with another of its query."""
-    longest = 0
-    for q in range(len(query_ptr) - 1):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q])
-    order = np.empty(longest, np.int64)
-    keys = np.empty(longest)
-    spare_order = np.empty(longest, np.int64)
-    spare_keys = np.empty(longest)
-    for q in range(len(query_ptr) - 1):
-        lo, n = query_ptr[q], query_ptr[q + 1] - query_ptr[q]
-        for i in range(n):
-            keys[i] = scores[lo + i]
-            order[i] = i
-        sort_descending(keys, order, n, spare_keys, spare_order)
-        for i in range(n - 1):
-            if keys[i] == keys[i + 1]:
-                marked[lo + order[i]] = 1
-                marked[lo + order[i + 1]] = 1
-
-
-@kernel
 def sort_descending(
     keys: FloatArray, order: IntArray, n: int, spare_keys: FloatArray, spare_order: IntArray
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.dask import is_dask
 from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError, warn
@@ -124,8 +123,8 @@ def evaluate(
     ----------
     y : array-like or RankingData
         One label per document, higher is better. A data set has its own queries and document ids;
-        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them. On Dask,
-        collections of the same partitions.
+        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them.
+        Collections on Dask are gathered: a label and a score per document.
     scores : array-like
         One finite score per document, higher is ranked first.
     qid : array-like, optional
@@ -168,14 +167,6 @@ def evaluate(
     """
     parsed = parse_measures(measures)
     base = find_convention(convention)
-    if is_dask(y) or is_dask(scores):
-        from leanrank.metrics.cluster import evaluate_on_cluster
-
-        return evaluate_on_cluster(
-            y, scores, qid, parsed, group=group, doc_ids=doc_ids, convention=convention,
-            gain=gain, discount=discount, rel=rel, ties=ties, short_lists=short_lists,
-            no_relevant=no_relevant, n_jobs=1,
-        )  # fmt: skip
     changes = {
         "gain": gain,
         "discount": discount,
@@ -324,13 +315,13 @@ def _encode(labels: AnyArray) -> tuple[IntArray, FloatArray]:
 
 def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
     """Number the document ids in order; only those of tied documents, as text sorts slowly."""
-    from leanrank.metrics._order import mark_ties
-
-    marked = np.zeros(len(scores), dtype=np.int64)
-    mark_ties(query_ptr, scores, marked)
-    tied = np.flatnonzero(marked)
-    marked[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
-    return marked
+    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    order = np.lexsort((scores, query))
+    equal = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
+    tied = np.union1d(order[:-1][equal], order[1:][equal])
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
+    return ranks
 
 
 def _tables(

@@ -169,12 +169,11 @@ def simulate(
     gamma = check_number("discount", discount, high=1.0)
     ndcg = np.zeros(n_queries)
     weights = np.zeros((len(places), ranker.n_features))
-    scratch = ranker.room(int(sizes.max()))
     slate = new_slate(ranker.rule, ranker.state, int(sizes.max()))
     _run(
         ranker.rule, ranker.pair_slope, ranker.state, pool, user.tables,
         new_state(random_state, stream=4), np.uint64(new_state(random_state, stream=5)[0]),
-        places, ndcg, weights, slate, scratch,
+        places, ndcg, weights, slate,
     )  # fmt: skip
     ranker.check_finite()
     return Simulation(places, ndcg, weights, float(ndcg @ gamma ** np.arange(n_queries)))
@@ -192,7 +191,7 @@ def looks(n_queries: int, per_decade: int = 10) -> IntArray:
 
 @kernel
 def _run(  # type: ignore[no-untyped-def]
-    rule, loss, state, pool, tables, queries, click_seed, places, ndcg, weights, slate, scratch
+    rule, loss, state, pool, tables, queries, click_seed, places, ndcg, weights, slate
 ):
     examine, click, stop = tables
     n_features, n_views, looked = state.w.shape[1], len(state.w), 0
@@ -205,7 +204,7 @@ def _run(  # type: ignore[no-untyped-def]
         block = pool.values[first * n_features : last * n_features].reshape(
             (n_features, last - first)
         )
-        length = serve(rule, state, block, slate, scratch)
+        length = serve(rule, state, block, slate)
         total = 0.0
         for slot in range(length):
             row = first + slate.documents[slot]
@@ -215,7 +214,7 @@ def _run(  # type: ignore[no-untyped-def]
             ndcg[t] = total / pool.ideal[q]
         key = list_key(click_seed, t)
         draw_clicks(examine, click, stop, grades[:length], key, clicks[:length])
-        learn(rule, loss, state, block, slate, length, clicks, scratch)
+        learn(rule, loss, state, block, slate, length, clicks)
         if t + 1 == places[looked]:
             for v in range(n_views):
                 for j in range(n_features):

@@ -137,7 +137,7 @@ def try_learners(
     n_jobs : int, optional
         Threads; the result does not depend on it.
     say : callable
-        Is told what is being done.
+        Called with what is being done.
 
     Examples
     --------

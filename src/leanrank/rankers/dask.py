@@ -18,9 +18,8 @@ from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.metrics.cluster import refer_to
 from leanrank.metrics.evaluation import evaluate
-from leanrank.metrics.measures import Measure, parse_measures
+from leanrank.metrics.measures import Measure, parse_measures, refer_to
 from leanrank.problem.dask_shards import DaskShards
 from leanrank.problem.shard import Shard
 from leanrank.rankers.inputs import check_finite, check_labels, take_names, warn_of_units

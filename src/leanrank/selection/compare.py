@@ -21,7 +21,7 @@ from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.spread import scale_wanted
-from leanrank.errors import DataWarning, LeanrankError
+from leanrank.errors import DataWarning, problem_of
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import Judge, best_of, mean_of
 from leanrank.selection.candidate import Candidate
@@ -222,27 +222,23 @@ def compare_systems(
     list of ComparedSet
     """
     check_systems(list(systems))
-    tasks = [
-        _Task(name, convention, fold, parts, system, choose_by, tuple(measures))
+    tasks = {
+        (name, fold, system): (parts, convention, choose_by, tuple(measures))
         for name, (convention, splits) in sets.items()
         for fold, parts in enumerate(splits, 1)
         for system in systems
-    ]
-    results: dict[tuple[str, int, str], Outcome] = {}
-    for count, (task, outcome) in enumerate(_run_all(tasks, n_jobs), 1):
-        results[task.name, task.fold, task.system] = outcome
-        say(f"{task.name}, split {task.fold}: {title(task.system)} ({count} of {len(tasks)})")
+    }
+    outcomes: dict[tuple[str, int, str], Outcome] = {}
+    for (name, fold, system), outcome in _run_all(tasks, n_jobs):
+        outcomes[name, fold, system] = outcome
+        say(f"{name}, split {fold}: {title(system)} ({len(outcomes)} of {len(tasks)})")
     return [
         ComparedSet(
             name,
             convention,
             choose_by,
             tuple(measures),
-            [
-                results[name, fold, system]
-                for system in systems
-                for fold in range(1, len(splits) + 1)
-            ],
+            [outcomes[name, n, one] for one in systems for n in range(1, len(splits) + 1)],
         )
         for name, (convention, splits) in sets.items()
     ]
@@ -262,21 +258,11 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return corrected
 
 
-@dataclass(frozen=True)
-class _Task:
-    name: str
-    convention: str
-    fold: int
-    parts: SetParts
-    system: str
-    choose_by: str
-    measures: tuple[str, ...]
-
-
-def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outcome]]:
+def _run_all(
+    tasks: Mapping[tuple[str, int, str], Any], n_jobs: int
+) -> Iterable[tuple[tuple[str, int, str], Outcome]]:
     if n_jobs == 1 or len(tasks) == 1:
-        for task in tasks:
-            yield task, _run(task)
+        yield from ((of, _run(*of[1:], *task)) for of, task in tasks.items())
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -284,7 +270,7 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
     # A fork would inherit dead threads of the numerical libraries.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(n_jobs, len(tasks)), mp_context=fresh) as pool:
-        pending = {pool.submit(_run, task): task for task in tasks}
+        pending = {pool.submit(_run, *of[1:], *task): of for of, task in tasks.items()}
         try:
             for future in as_completed(pending):
                 yield pending[future], future.result()
@@ -293,29 +279,26 @@ def _run_all(tasks: Sequence[_Task], n_jobs: int) -> Iterable[tuple[_Task, Outco
             raise
 
 
-def _run(task: _Task) -> Outcome:
-    train, vali, test, normalizer, scaled = load_parts(task.parts)
-    split = Split(train, vali, task.choose_by, task.convention, normalizer=normalizer)
+def _run(
+    fold: int, system: str, parts: SetParts, convention: str, choose_by: str, measures: Any
+) -> Outcome:
+    train, vali, test, normalizer, scaled = load_parts(parts)
+    split = Split(train, vali, choose_by, convention, normalizer=normalizer)
     with warnings.catch_warnings():
         # uninformative queries and tied scores are expected here
         warnings.simplefilter("ignore", DataWarning)
         try:
-            chosen = fit_system(task.system, split)
-        except LeanrankError as error:
-            return Outcome(task.system, task.fold, problem=str(error))
+            chosen = fit_system(system, split)
         except Exception as error:  # one failing system must not end the others
-            problem = f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            return Outcome(task.system, task.fold, problem=problem)
+            return Outcome(system, fold, problem=problem_of(error))
         seconds = []
         for _ in range(5):
             started = time.perf_counter()
             scores = chosen.model.predict(test)
             seconds.append(time.perf_counter() - started)
-        found = evaluate(
-            test, scores, measures=list(task.measures), convention=task.convention, n_jobs=1
-        )
+        found = evaluate(test, scores, measures=measures, convention=convention, n_jobs=1)
     per_thousand = min(seconds) / max(1, len(test)) * 1000
-    return Outcome(task.system, task.fold, chosen, found.per_query, per_thousand, scaled)
+    return Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
 
 
 @lru_cache(maxsize=1)  # systems take turns on one split

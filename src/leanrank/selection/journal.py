@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,6 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.costs import Costs
 
 VERSION = 3
-
-_OTHER = "so it is left alone: give another name, or remove the file to start anew"
 
 
 class Journal:
@@ -67,6 +66,7 @@ class Journal:
         self.path = None if path is None else Path(path)
         self.entries: list[dict[str, Any]] = []
         self._file: HeldFile | None = None
+        self._digest = ""
         if self.path is None:
             return
         wanted = json.loads(json.dumps(to_json_values(dict(settings))))
@@ -75,15 +75,12 @@ class Journal:
         try:
             content = file.read()
             whole = content.rfind(b"\n") + 1  # a kill may cut off the last line
+            self._read(content[:whole], header)
             if not whole and not _line(header, "").startswith(content):
-                raise InputError(f"{self.path}: this is no journal of leanrank {command}, {_OTHER}")
-            found, self._digest = _parse(content[:whole], self.path, command)
-            if found:
-                _compare(found[0]["settings"], wanted, self.path)
-            self.entries = found[1:]
+                raise InputError(self._refusal("line 1 is not the first line of its journal"))
             file.append(b"", at=whole)
             self._file = file
-            if not found:
+            if not whole:
                 self._write(header)
         except BaseException:
             file.close()
@@ -96,15 +93,13 @@ class Journal:
             self._write(entry)
 
     def restore(self, take: Callable[[Mapping[str, Any], str], None]) -> None:
-        """Hand each trial so far to a function, with the file and line it is on."""
+        """Pass each trial so far to a function, with the file and line it is on."""
         for number, entry in enumerate(self.entries, 2):
-            source = f"{self.path}, line {number}"
             try:
-                take(entry, source)
+                take(entry, f"{self.path}, line {number}")
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise InputError(
-                    f"{source}: no trial of this search ({error}), {_OTHER}"
-                ) from error
+                reason = f"line {number} is not a trial of this search ({error})"
+                raise InputError(self._refusal(reason)) from error
 
     def __enter__(self) -> Journal:
         return self
@@ -113,6 +108,36 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _read(self, content: bytes, header: Mapping[str, Any]) -> None:
+        """Read whole lines; each must fit its checksum, and the first the header."""
+        for number, line in enumerate(content.split(b"\n")[:-1], 1):
+            try:
+                entry = json.loads(line)["entry"]
+                intact = _line(entry, self._digest) == line + b"\n"
+            except (ValueError, LookupError, TypeError, RecursionError):
+                intact = False
+            if not intact:
+                raise InputError(self._refusal(f"line {number} does not fit its checksum"))
+            self._digest = _digest_of(line)
+            self.entries.append(entry)
+        if self.entries:
+            first = self.entries.pop(0)
+            settings = first.pop("settings", {})
+            for name in {**header["settings"], **settings}:
+                then, now = settings.get(name), header["settings"].get(name)
+                if then != now:
+                    shown = [json.dumps(each, ensure_ascii=False)[:60] for each in (then, now)]
+                    reason = f"it belongs to another run, whose {name} is {' and not '.join(shown)}"
+                    raise InputError(self._refusal(reason))
+            if any(header[name] != first.get(name) for name in ("format", "version")):
+                raise InputError(self._refusal(f"it was not written by version {VERSION}"))
+
+    def _refusal(self, reason: str) -> str:
+        return (
+            f"{self.path}: cannot resume from this journal, {reason}: give another name, or "
+            "remove the file to start again"
+        )
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None
@@ -135,7 +160,7 @@ def unpack(text: str) -> FloatArray:
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)
 
 
-def written(one: Candidate) -> dict[str, Any]:
+def to_entry(one: Candidate) -> dict[str, Any]:
     """Return a candidate as a line of a journal holds it."""
     return {
         "name": one.name,
@@ -148,47 +173,34 @@ def written(one: Candidate) -> dict[str, Any]:
     }
 
 
-def read_trial(
+def from_entry(
     entry: Mapping[str, Any], source: str, n_queries: tuple[int, int], costs: Costs | None = None
-) -> list[Candidate]:
-    """Return the candidates of a trial, which its checksum has found intact.
+) -> Candidate:
+    """Return a candidate from what ``to_entry`` gave.
 
     Parameters
     ----------
     entry : mapping
-        What ``Journal.add`` was given, read from the file.
     source : str
         The file and its line, for messages.
     n_queries : (int, int)
         Of the validation and of the training data.
     costs : Costs, optional
     """
-    return [_candidate(one, source, n_queries, costs) for one in entry["candidates"]]
-
-
-def _candidate(
-    one: Mapping[str, Any], source: str, n_queries: tuple[int, int], costs: Costs | None
-) -> Candidate:
-    model = Model.from_dict(one["model"], source)
+    model = Model.from_dict(entry["model"], source)
     parts = [
-        {name: unpack(text) for name, text in one[part].items()}
+        {name: unpack(text) for name, text in entry[part].items()}
         for part in ("values", "training_values")
     ]
     for part, size in zip(parts, n_queries, strict=True):
         if any(len(values) != size for values in part.values()):
             raise ValueError(f"a measure needs one value for each of {size} queries")
-    size = model.n_nonzero
-    return Candidate(
-        one["name"],
-        one["algorithm"],
-        one["parameters"],
-        model,
-        parts[0],
-        size,
-        float(size) if costs is None else costs.of(model.indices),
-        training_values=parts[1],
-        seconds=one["seconds"],
-    )
+    more = {} if costs is None else {"cost": costs.of(model.indices)}
+    made = Candidate.of(
+        entry["algorithm"], entry["parameters"], model, parts[0], training_values=parts[1],
+        seconds=entry["seconds"], **more,
+    )  # fmt: skip
+    return replace(made, name=entry["name"])
 
 
 def _line(entry: Mapping[str, Any], before: str) -> bytes:
@@ -200,44 +212,3 @@ def _line(entry: Mapping[str, Any], before: str) -> bytes:
 
 def _digest_of(line: bytes) -> str:
     return line[11:75].decode("ascii", "replace")
-
-
-def _parse(content: bytes, path: Path, command: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the header and the trials, and the digest of all."""
-    read: list[dict[str, Any]] = []
-    digest = ""
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
-        try:
-            entry = json.loads(line)["entry"]
-            intact = isinstance(entry, dict) and _line(entry, digest) == line + b"\n"
-        except (ValueError, LookupError, TypeError, RecursionError):
-            entry, intact = {}, False
-        head = {"format": f"leanrank-{command}-journal", "version": VERSION}
-        if number == 1 and not (intact and head.items() <= entry.items()):
-            raise InputError(
-                f"{path}, line 1: this is no intact journal of leanrank {command}, version "
-                f"{VERSION}, {_OTHER}"
-            )
-        if not intact:
-            raise InputError(
-                f"{path}, line {number}: this line is damaged (its checksum does not fit): keep "
-                f"the {number - 1} lines before it to go on from there, or remove the file"
-            )
-        read.append(entry)
-        digest = _digest_of(line)
-    return read, digest
-
-
-def _compare(old: Mapping[str, Any], wanted: Mapping[str, Any], path: Path) -> None:
-    for name in {**wanted, **old}:
-        if old.get(name) != wanted.get(name):
-            now, then = (_short(found.get(name)) for found in (wanted, old))
-            raise InputError(
-                f"{path}: this journal belongs to another run, whose {name} is {then} and not "
-                f"{now}, {_OTHER}"
-            )
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import compile_seconds
-from leanrank.errors import InputError, LeanrankError
+from leanrank.errors import InputError, problem_of
 from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
 from leanrank.registry import Space, get_system
 from leanrank.selection.candidate import Candidate, best_within, pareto_front, within_limits
-from leanrank.selection.journal import Journal, read_trial, written
+from leanrank.selection.journal import Journal, from_entry, to_entry
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
 
@@ -85,7 +85,7 @@ class Search:
 
     def _restore(self, entry: Mapping[str, Any], source: str) -> None:
         sizes = self.task.whole.validation.n_queries, self.task.training.n_queries
-        found = read_trial(entry, source, sizes, self.task.costs)
+        found = [from_entry(e, source, sizes, self.task.costs) for e in entry["candidates"]]
         if any(one.model.n_features != self.task.training.n_features for one in found):
             raise ValueError("a model of other features")
         if not entry.get("incomplete"):  # repeated, now in full if time allows
@@ -123,7 +123,7 @@ class Search:
                 break
             entry["seconds"] = _fitting_clock() - started
             if self.journal.path is not None:
-                self.journal.add({**entry, "candidates": list(map(written, found))})
+                self.journal.add({**entry, "candidates": list(map(to_entry, found))})
             self._take(entry, found)
 
     def _do(self, kind: str, name: str, what: Any) -> tuple[dict[str, Any], list[Candidate]]:
@@ -143,10 +143,8 @@ class Search:
                 )
         except OutOfTimeError:
             raise
-        except LeanrankError as error:
-            entry["problem"] = str(error)
         except Exception as error:
-            entry["problem"] = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
+            entry["problem"] = problem_of(error)
         can_judge = self.task.validation is not None and self.task.n_groups > 0
         if can_judge and any(not one.training_values for one in found):
             entry["incomplete"] = True

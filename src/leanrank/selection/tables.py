@@ -1,9 +1,7 @@
-"""A comparison as text: Markdown, CSV and plain values for JSON."""
+"""A comparison as text: Markdown, and plain values for JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -89,25 +87,6 @@ def markdown(compared: Sequence[ComparedSet]) -> str:
         lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
-
-
-def comma_separated(compared: Sequence[ComparedSet]) -> str:
-    """Write one line per set and system, and one per split of it."""
-    measures = list(dict.fromkeys(m for one in compared for m in one.measures))
-    figures = ["features", "fit_seconds", "search_seconds", "predict_seconds_per_1000"]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    heads = [f"p_worse_{m}" for m in measures]
-    writer.writerow(["set", "system", "split", *measures, *figures, *heads, "parameters"])
-    for one in to_dict(compared)["sets"]:
-        for row in one["systems"]:
-            for each in (*row["splits"], {**row, "split": "mean", "parameters": {}}):
-                numbers = [each["means"][m] for m in measures] + [each[name] for name in figures]
-                tests = [each.get("p_worse", {}).get(m, "") for m in measures]
-                chosen = "; ".join(f"{k}={v}" for k, v in each["parameters"].items())
-                names = [one["name"], row["system"], each["split"]]
-                writer.writerow([*names, *numbers, *tests, chosen])
-    return stream.getvalue()
 
 
 def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:

@@ -23,9 +23,7 @@ from leanrank.online.learners.state import (
     METHODS,
     LearnerRule,
     LearnerState,
-    Scratch,
     Slate,
-    new_scratch,
     new_slate,
 )
 from leanrank.online.learners.steps import learn
@@ -162,7 +160,6 @@ class OnlineRanker:
         self.pair_slope = pair_loss(self.parameters.get("loss", "hinge")).pair_slope()
         self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
         self.state = _new_state(self.parameters, self.rule, n_features, random_state)
-        self._scratch = new_scratch(self.rule, self.state, 0)
 
     @property
     def n_features(self) -> int:
@@ -195,9 +192,8 @@ class OnlineRanker:
         block = np.ascontiguousarray(X.T, dtype=np.float64)
         if not np.isfinite(block).all():
             raise InputError("a feature of the documents is not finite: replace or drop it")
-        scratch = self.room(len(X))
         slate = new_slate(self.rule, self.state, len(X))
-        length = serve(self.rule, self.state, block, slate, scratch)
+        length = serve(self.rule, self.state, block, slate)
         if not np.isfinite(slate.scores).all() or not np.isfinite(slate.propensity[:length]).all():
             raise InputError("the scores of the documents are not finite: scale the features")
         return ShownList(
@@ -211,12 +207,10 @@ class OnlineRanker:
         to weights that are not finite is refused, and the state stays as it was.
         """
         length = len(shown.documents)
-        clicked, scratch = _clicks(clicks, length), self.room(shown.block.shape[1])
-        state = self.state
+        clicked, state = _clicks(clicks, length), self.state
         moving = (state.w, state.v, state.s, state.counts)
         before = [each.copy() for each in moving]
-        learned = shown.block, shown.slate, length, clicked, scratch
-        learn(self.rule, self.pair_slope, state, *learned)
+        learn(self.rule, self.pair_slope, state, shown.block, shown.slate, length, clicked)
         try:
             self.check_finite()
         except InputError:
@@ -319,12 +313,6 @@ class OnlineRanker:
         ranker.state = state
         return ranker
 
-    def room(self, n_documents: int) -> Scratch:
-        """Make room for queries of so many documents."""
-        if len(self._scratch.keys) < n_documents:
-            self._scratch = new_scratch(self.rule, self.state, n_documents)
-        return self._scratch
-
 
 def _clicks(clicks: Any, length: int) -> BoolArray:
     clicked = np.asarray(clicks)
@@ -334,7 +322,7 @@ def _clicks(clicks: Any, length: int) -> BoolArray:
 
 
 def _checked(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in the defaults; refuse what has no effect."""
+    """Return all parameters of a method; reject those without effect."""
     known = DEFAULTS[method]
     for name in given:
         if name not in known:

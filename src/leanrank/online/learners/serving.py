@@ -18,12 +18,12 @@ LOWEST = -600.0  # a lower score than the best less this counts as this: its exp
 
 
 @partial(kernel, inline="always")
-def serve(rule, state, block, slate, scratch):  # type: ignore[no-untyped-def]
+def serve(rule, state, block, slate):  # type: ignore[no-untyped-def]
     """Fill a slate; return the number of documents on it."""
     n = block.shape[1]
     length = min(rule.length, n)
     if rule.method == DBGD:
-        _interleave(rule, state, block, slate, scratch, length)
+        _interleave(rule, state, block, slate, length)
         return length
     w, mean, scores, generator = state.w, slate.mean, slate.scores, state.generator
     documents, propensity, n_views = slate.documents, slate.propensity, len(state.w)
@@ -35,10 +35,10 @@ def serve(rule, state, block, slate, scratch):  # type: ignore[no-untyped-def]
         for i in range(n):
             mean[i] += share * scores[v, i]
     if rule.method == PDGD:
-        _plackett_luce(generator, n, mean, scratch.keys, length, documents, propensity)
+        _plackett_luce(generator, n, mean, slate.keys, length, documents, propensity)
     else:
         _epsilon_greedy(
-            rule.explore, generator, n, mean, scratch.top, scratch.order, length, documents,
+            rule.explore, generator, n, mean, slate.top, slate.order, length, documents,
             propensity,
         )  # fmt: skip
     return length
@@ -161,21 +161,21 @@ def _draw(weights, n, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _interleave(rule, state, block, slate, scratch, length):  # type: ignore[no-untyped-def]
+def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-def]
     """Fill each slot from one of two rankers, which gives its rank r with weight 1/r³."""
     n, n_rankers = block.shape[1], 2
-    generator, chances, left = state.generator, scratch.chances, scratch.left
+    generator, chances, left = state.generator, slate.chances, slate.left
     fill_direction(generator, slate.direction)
     for r in range(n_rankers):
         w = state.w[0].copy()
         if r > 0:
             w += rule.delta * slate.direction
-        score(w, block, scratch.keys)
+        score(w, block, slate.keys)
         for i in range(n):  # shuffled, so that equal scores come in any order
             j = int(next_uniform(generator) * (i + 1))
-            scratch.order[i] = scratch.order[j]
-            scratch.order[j] = i
-        left[r] = _fill_chances(scratch.keys, scratch.order, n, chances[r])
+            slate.order[i] = slate.order[j]
+            slate.order[j] = i
+        left[r] = _fill_chances(slate.keys, slate.order, n, chances[r])
     for slot in range(length):
         r = int(next_uniform(generator) * n_rankers)
         chosen = _draw(chances[r], n, next_uniform(generator) * left[r])

@@ -1,4 +1,4 @@
-"""What the kernels of online learners share: the rule, the state, and room for one list."""
+"""What the kernels of online learners share: the rule, the state, and one list."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ class Slate(NamedTuple):
         From the current weights to the candidate of a duel.
     shares : array of shape (2, length)
         Chance that each of the two gives the document of a slot, given those above.
+    top, keys, order, chances, left, touched, slopes : array
+        Working memory, whose content nothing depends on.
     """
 
     documents: IntArray
@@ -110,11 +112,6 @@ class Slate(NamedTuple):
     mean: FloatArray
     direction: FloatArray
     shares: FloatArray
-
-
-class Scratch(NamedTuple):
-    """Room that keeps nothing from one list to the next."""
-
     top: IntArray
     keys: FloatArray
     order: IntArray
@@ -125,30 +122,22 @@ class Scratch(NamedTuple):
 
 
 def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate:
-    """Make room for a list from so many documents."""
+    """Return an empty slate for queries of up to ``n_documents`` documents."""
     views, features = state.w.shape
-    duels = rule.method == DBGD
+    duels = 2 if rule.method == DBGD else 0
+    n_touched = n_documents if rule.method == IPS else rule.length + 2 * rule.n_unlabeled
     return Slate(
         documents=np.zeros(rule.length, dtype=np.int64),
         propensity=np.zeros(rule.length),
         scores=np.zeros((views, n_documents)),
         mean=np.zeros(n_documents),
         direction=np.zeros(features if duels else 0),
-        shares=np.zeros((2 if duels else 0, rule.length)),
-    )
-
-
-def new_scratch(rule: LearnerRule, state: LearnerState, n_documents: int) -> Scratch:
-    """Make the room that kernels need for queries of up to so many documents."""
-    views = len(state.w)
-    n_touched = n_documents if rule.method == IPS else rule.length + 2 * rule.n_unlabeled
-    rankers = 2 if rule.method == DBGD else 0
-    return Scratch(
+        shares=np.zeros((duels, rule.length)),
         top=np.zeros(rule.length, dtype=np.int64),
         keys=np.zeros(n_documents),
         order=np.zeros(n_documents, dtype=np.int64),
-        chances=np.zeros((rankers, n_documents)),
-        left=np.zeros(rankers),
+        chances=np.zeros((duels, n_documents)),
+        left=np.zeros(duels),
         touched=np.zeros(n_touched, dtype=np.int64),
         slopes=np.zeros((views, n_touched)),
     )

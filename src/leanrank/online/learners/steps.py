@@ -14,7 +14,7 @@ from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 
 @partial(kernel, inline="always")
-def learn(rule, loss, state, block, slate, length, clicks, scratch):  # type: ignore[no-untyped-def]
+def learn(rule, loss, state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
     """Change the weights by what the clicks on a slate say; none says nothing."""
     state.counts[LISTS] += 1
     n_clicks = 0
@@ -25,7 +25,7 @@ def learn(rule, loss, state, block, slate, length, clicks, scratch):  # type: ig
         return
     if n_clicks == 0:
         return
-    slopes, touched, documents = scratch.slopes, scratch.touched, slate.documents
+    slopes, touched, documents = slate.slopes, slate.touched, slate.documents
     scores, n, n_touched = slate.scores, block.shape[1], length
     slopes[:] = 0.0
     if rule.method == IPS:
@@ -37,9 +37,7 @@ def learn(rule, loss, state, block, slate, length, clicks, scratch):  # type: ig
         for slot in range(length):
             touched[slot] = documents[slot]
         if rule.method == PDGD:
-            learned = pair_differences(
-                slate.mean, documents, n, length, clicks, scratch.keys, slopes
-            )
+            learned = pair_differences(slate.mean, documents, n, length, clicks, slate.keys, slopes)
         else:
             learned = _skipped(loss, scores, documents, length, clicks, slopes)
             if learned and rule.method == LCRA and rule.mu > 0.0:
