@@ -295,7 +295,16 @@ def measure_lists(
         _warn_about_ties(carried, int(np.count_nonzero(state != ONE_LEVEL)))
     settings = {**vars(convention), "changed": changed}
     del settings["name"], settings["source"]
-    return summarise(measures, values, query_ids, convention.name, settings)
+    per_query = {measure.name: row for measure, row in zip(measures, values, strict=True)}
+    defined = {name: row[~np.isnan(row)] for name, row in per_query.items()}
+    return Evaluation(
+        means={name: float(row.mean()) if len(row) else math.nan for name, row in defined.items()},
+        per_query=per_query,
+        undefined={name: n_queries - len(row) for name, row in defined.items()},
+        query_ids=query_ids,
+        convention=convention.name,
+        settings=settings,
+    )
 
 
 def _encode(labels: AnyArray) -> tuple[IntArray, FloatArray]:
@@ -368,25 +377,6 @@ def _warn_about_ties(carried: int, informative: int) -> None:
             DataWarning,
             stacklevel=4,
         )
-
-
-def summarise(
-    measures: tuple[Measure, ...],
-    values: FloatArray,
-    query_ids: AnyArray,
-    convention: str,
-    settings: dict[str, Any],
-) -> Evaluation:
-    """Return the result of values per measure and query."""
-    means: dict[str, float] = {}
-    undefined: dict[str, int] = {}
-    per_query: dict[str, FloatArray] = {}
-    for measure, row in zip(measures, values, strict=True):
-        defined = row[~np.isnan(row)]
-        means[measure.name] = float(defined.mean()) if len(defined) else math.nan
-        undefined[measure.name] = len(row) - len(defined)
-        per_query[measure.name] = row
-    return Evaluation(means, per_query, undefined, query_ids, convention, settings)
 
 
 def _plain(value: float) -> float | None:

@@ -123,15 +123,15 @@ class Journal:
             self.entries.append(entry)
         if self.entries:
             first = self.entries.pop(0)
-            settings = first.pop("settings", {})
+            if any(header[name] != first.get(name) for name in ("format", "version")):
+                raise InputError(self._refusal(f"it is not {header['format']}, version {VERSION}"))
+            settings = first["settings"]
             for name in {**header["settings"], **settings}:
                 then, now = settings.get(name), header["settings"].get(name)
                 if then != now:
                     shown = [json.dumps(each, ensure_ascii=False)[:60] for each in (then, now)]
                     reason = f"it belongs to another run, whose {name} is {' and not '.join(shown)}"
                     raise InputError(self._refusal(reason))
-            if any(header[name] != first.get(name) for name in ("format", "version")):
-                raise InputError(self._refusal(f"it was not written by version {VERSION}"))
 
     def _refusal(self, reason: str) -> str:
         return (

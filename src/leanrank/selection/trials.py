@@ -281,14 +281,18 @@ def run_trial(
         if any(scores is None for scores in left_out):
             left_out = []  # there was no time for them, and these are the only models
     seconds = (time.perf_counter() - started) / max(1, len(whole))
-    candidates = []
-    for at, (own, model, scores) in enumerate(whole):
+
+    def judged(at: int) -> Candidate | None:
+        own, model, scores = whole[at]
         twins = [_twin(sweep, own, at, models) for models in left_out]
-        if model.n_nonzero and all(twin is not None for twin in twins):
-            unseen = task.unseen(twins)  # type: ignore[arg-type]
-            if unseen is not None:
-                candidates.append(task.candidate(space.ranker, own, model, scores, unseen, seconds))
-    return [one for one in candidates if one is not None]
+        if not model.n_nonzero or any(twin is None for twin in twins):
+            return None
+        unseen = task.unseen(twins)  # type: ignore[arg-type]
+        if unseen is None:
+            return None
+        return task.candidate(space.ranker, own, model, scores, unseen, seconds)
+
+    return [one for one in executor.map(judged, range(len(whole))) if one is not None]
 
 
 def _twin(
