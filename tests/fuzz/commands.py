@@ -29,7 +29,7 @@ COMMANDS = (
     "evaluate --clicks in.log.csv --policy in.one.json --depth 2",
     "evaluate in.docs.csv --clicks in.shown.csv --policy in.one.json --assume position --depth 1",
     "warmup rankrls",
-    "compare in.txt in.csv in.txt --systems rankrls --choose-by ndcg@5 --csv out.csv -j 1",
+    "compare in.txt in.csv in.txt --systems rankrls --choose-by ndcg@5 --markdown out.md -j 1",
     "join --features in.named.txt --judgments in.qrels -o out.csv --unjudged 0",
     "tune in.txt --vali in.csv --trials 1 --systems domination -m out.json --journal out.jsonl",
     "export in.json --to sql:duckdb -o out.sql --names in.names.csv",
@@ -71,7 +71,7 @@ OPTIONS = (
         "--test",
         "--every",
     ),
-    *("--assume", "--discount", "--clicks", "--policy", "--features", "--csv", "--unjudged"),
+    *("--assume", "--discount", "--clicks", "--policy", "--features", "--unjudged"),
 )
 
 
