@@ -80,7 +80,7 @@ def _logistic_regression(X: Any, y: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     top = np.abs(X.T @ (y - y.mean())).max()
-    model = LogisticRegression(penalty="l1", solver="liblinear", tol=1e-3, intercept_scaling=10.0)
+    model = LogisticRegression(l1_ratio=1.0, solver="liblinear", tol=1e-3, intercept_scaling=10.0)
     coefs = []
     for strength in top * np.logspace(0, np.log10(LOWEST), STRENGTHS):
         coefs.append(model.set_params(C=1.0 / strength).fit(X, y).coef_[0].copy())
