@@ -136,24 +136,9 @@ def theme(*, dark: bool = False) -> dict[str, Any]:
 
     One accent colour, a second one for its opposite, grey for context.
     """
-    text, muted, faint = (
-        ("#dfe3e8", "#9aa4b0", "#323a45")
-        if dark
-        else (
-            "#1c2024",
-            "#5b6570",
-            "#e3e6ea",
-        )
-    )
-    accent, against, context = (
-        ("#6db3f8", "#f2a06c", "#566170")
-        if dark
-        else (
-            "#1f5fa6",
-            "#b5501b",
-            "#b4bcc6",
-        )
-    )
+    light = "#1c2024 #5b6570 #e3e6ea #1f5fa6 #b5501b #b4bcc6"
+    colours = "#dfe3e8 #9aa4b0 #323a45 #6db3f8 #f2a06c #566170" if dark else light
+    text, muted, faint, accent, against, context = colours.split()
     font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
     return {
         "background": "transparent",

@@ -108,13 +108,15 @@ def report_contents(
     paths = find_paths(study)
     queries = _spread(study.validation.n_queries, max_queries)
     details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
-    entries = []
+    entries: list[dict[str, Any]] = []
+    densities: dict[str, Any] = {}
     for one in models:
         values, tested = one.values, None
         if test is not None:
             values = split.judge.per_query(test, one.model.predict(test), measures)
             tested = _headline(values)
-        entry = _model_entry(one, study, queries) | {"test": tested, "path": path_of(one, paths)}
+        entry = _model_entry(one, study, queries, densities)
+        entry |= {"test": tested, "path": path_of(one, paths)}
         entry["alpha"] = None if entry["path"] is None else one.parameters.get("alpha")
         entry["against"] = {
             name: _difference(values[measure], theirs[measure])
@@ -164,7 +166,7 @@ def report_contents(
             for one in check_data(study.training, study.validation, measure=measure)
         ],
         "stability": _stability(study),
-        "densities": _densities(study, models),
+        "densities": densities,
         "scaled": None if study.normalizer is None else study.normalizer.kind,
         "charts": _charts(study, models, baselines, queries, paths),
         "themes": {"light": theme(), "dark": theme(dark=True)},
@@ -184,7 +186,9 @@ def _spread(n: int, most: int) -> IntArray:
     return np.arange(n) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
-def _model_entry(one: Candidate, study: Study, queries: IntArray) -> dict[str, Any]:
+def _model_entry(
+    one: Candidate, study: Study, queries: IntArray, densities: dict[str, Any]
+) -> dict[str, Any]:
     rows = feature_rows(one.model, study.validation, stability=study.stability, costs=study.costs)
     judged = one.judged(study.measure)
     score, *interval = figures(one.score(study.measure), bootstrap_interval(judged))
@@ -195,7 +199,7 @@ def _model_entry(one: Candidate, study: Study, queries: IntArray) -> dict[str, A
         "of": one.model.n_features,
         "cost": None if study.costs is None else study.costs.show(one.cost),
         "kind": "linear" if one.model.is_linear else "curves",
-        "curves": _terms(one, study),
+        "curves": _terms(one, study, densities),
         "score": score,
         "interval": interval,
         "headline": _headline(one.values),
@@ -204,7 +208,7 @@ def _model_entry(one: Candidate, study: Study, queries: IntArray) -> dict[str, A
     }
 
 
-def _terms(one: Candidate, study: Study) -> dict[str, Any] | None:
+def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str, Any] | None:
     """Return the charts of the terms of a model, the densities apart: models share those."""
     if one.model.is_linear:
         return None
@@ -212,7 +216,8 @@ def _terms(one: Candidate, study: Study) -> dict[str, Any] | None:
     parts = curve_parts(one.model, study.training, draws, most=MOST_CURVES)
     ends = [brief(end) for end in heights(parts)]
     for part in parts:
-        del part["rows"]["density"], part["rows"]["documents"]
+        densities[str(part["index"])] = part["rows"].pop("density")
+        del part["rows"]["documents"]
     charts = {
         part["feature"]: one_table(part, _FILL)
         for part in level_parts(one.model, study.training, most=MOST_CURVES)
@@ -230,16 +235,6 @@ def _terms(one: Candidate, study: Study) -> dict[str, Any] | None:
     drawn = len(parts) + len({chart["title"].partition(": ")[0] for chart in others})
     hidden = len(one.model.terms) - drawn
     return {"heights": ends, "parts": parts, "room": ROOM, "others": others, "hidden": hidden}
-
-
-def _densities(study: Study, models: list[Candidate]) -> dict[str, Any]:
-    """Return the bars of every feature of which some model has a curve."""
-    return {
-        str(part["index"]): part["rows"]["density"]
-        for one in models
-        if not one.model.is_linear
-        for part in curve_parts(one.model, study.training, most=MOST_CURVES)
-    }
 
 
 def _baseline_name(name: str, baseline: Any, study: Study) -> str:

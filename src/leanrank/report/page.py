@@ -15,7 +15,7 @@ from typing import Any
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
 from leanrank.plots.charts import lines
-from leanrank.plots.parts import LINES, theme
+from leanrank.plots.parts import LINES, altair_for, theme
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -63,30 +63,28 @@ def embed_json(value: Any) -> str:
 @lru_cache(maxsize=1)
 def chart_library() -> str:
     """Return Vega and Vega-Lite as one script, in the version that Altair writes for."""
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise MissingDependencyError("vl-convert-python", "report", "a report") from error
-    try:
-        from altair import SCHEMA_VERSION
-    except ImportError as error:
-        raise MissingDependencyError("altair", "report", "a report") from error
-    wanted = ".".join(SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    known = vl_convert.get_vegalite_versions()
+    converter, schema = _converter("a report"), altair_for("a report").SCHEMA_VERSION
+    wanted = ".".join(schema.removeprefix("v").split(".")[:2])
+    known = converter.get_vegalite_versions()
     version = wanted if wanted in known else known[-1]
-    library: str = vl_convert.javascript_bundle(vl_version=version)
+    library: str = converter.javascript_bundle(vl_version=version)
     # inside a string, the only place for it, the escape means the same
     return re.sub("</(script)", r"<\\/\1", library, flags=re.IGNORECASE)
 
 
 def drawn(chart: Any, purpose: str = "a report") -> str:
     """Draw a chart as SVG."""
+    svg: str = _converter(purpose).vegalite_to_svg(chart.to_json())
+    return svg
+
+
+def _converter(purpose: str) -> Any:
+    """Import vl-convert, or say what it is needed for."""
     try:
         import vl_convert
     except ImportError as error:
         raise MissingDependencyError("vl-convert-python", "report", purpose) from error
-    svg: str = vl_convert.vegalite_to_svg(chart.to_json())
-    return svg
+    return vl_convert
 
 
 def asset(name: str) -> str:
