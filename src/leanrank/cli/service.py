@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -11,7 +12,7 @@ from leanrank.cli.datafiles import check_files, read_documents
 from leanrank.cli.entry import FAILED, say
 from leanrank.errors import InputError
 
-SHOWN_TERMS, SHOWN_QUERIES, SHOWN_DOCUMENTS, SHOWN_ALARMS = 12, 3, 5, 20
+SHOWN_ROWS, SHOWN_QUERIES = 12, 3
 
 
 def explain(
@@ -147,6 +148,7 @@ def diff(
         from leanrank.model import load_model
         from leanrank.service.diff import OTHER_GATES, parse_gate
         from leanrank.service.diff import diff as compare
+        from leanrank.service.pages import diff_sections
 
         options.check_measures(measures, convention)
         gates = [parse_gate(gate)[0] for gate in fail_if or []]
@@ -164,48 +166,12 @@ def diff(
     if json:
         screen.print_json({"old": old, "new": new, "failed": failed, **found.to_dict()})
     else:
-        _print_diff(found, error=output == "-")
+        shown = diff_sections(replace(found, queries=found.queries[:SHOWN_QUERIES]))
+        _print_sections(shown, error=output == "-")
     for gate in failed:
         say(f"failed: {gate}")
     if failed:
         raise typer.Exit(FAILED)
-
-
-def _print_diff(found: Any, *, error: bool) -> None:
-    from leanrank.service.diff import largest_terms
-
-    console = screen.screen(error=error)
-    console.print(found.verdict)
-    compared = {**found.measures, **found.clicks}
-    if compared:
-        console.print()
-        console.print(screen.compared_table("old", "new", compared))
-    overlap = found.value("overlap")
-    console.print(
-        f"replaced@{found.k} {found.replaced():.1%}, rank-biased overlap {overlap:.3f}\n",
-        style="dim",
-    )
-    rows = [
-        [
-            term.name,
-            *("–" if size is None else f"{size:+.3g}" for size in (term.old, term.new)),
-            *(f"{share:.1%}" for share in (term.old_share, term.new_share, term.change_share)),
-        ]
-        for term in found.terms[:SHOWN_TERMS]
-    ]
-    heads = ("term", "old", "new", "share, old", "share, new", "of the change")
-    console.print(screen.plain_table(*heads, rows=rows))
-    if len(found.terms) > SHOWN_TERMS:
-        console.print(f"and {len(found.terms) - SHOWN_TERMS:,} more terms", style="dim")
-    for query in found.queries[:SHOWN_QUERIES]:
-        console.print(f"\nquery {query.query}: overlap {query.overlap:.2f}")
-        moved = sorted(query.documents, key=lambda each: -abs(each["old"] - each["new"]))
-        rows = [
-            [one["document"], *map(str, (one["old"], one["new"])), _label(one["label"]), by]
-            for one in moved[:SHOWN_DOCUMENTS]
-            for by in [largest_terms(one["terms"])]
-        ]
-        console.print(screen.plain_table("document", "old", "new", "label", "moved by", rows=rows))
 
 
 def check(
@@ -239,6 +205,7 @@ def check(
     with screen.progress() as report:
         from leanrank.model import load_model
         from leanrank.service.check import check as compare
+        from leanrank.service.pages import check_sections
 
         options.check_measures(measures, "standard")
         known = load_model(model)
@@ -251,35 +218,30 @@ def check(
     if json:
         screen.print_json({"model": model, **found.to_dict()})
     else:
-        _print_check(found, error=output == "-")
+        _print_sections(check_sections(found), error=output == "-")
     if found.alarms:
         raise typer.Exit(FAILED)
 
 
-def _print_check(found: Any, *, error: bool) -> None:
+def _print_sections(sections: list[Any], *, error: bool) -> None:
+    """Print what a page would show, shortened; the verdict comes first."""
     console = screen.screen(error=error)
-    console.print(found.verdict)
-    for text in found.alarms[:SHOWN_ALARMS]:
-        console.print(f"- {text}", soft_wrap=True)
-    if len(found.alarms) > SHOWN_ALARMS:
-        console.print(f"and {len(found.alarms) - SHOWN_ALARMS} more", style="dim")
-    if found.measures:
-        rows = [[name, *one.cells()] for name, one in found.measures.items()]
-        console.print()
-        console.print(screen.plain_table("measure", "then", "now", "p", rows=rows))
-    if found.clicks:
-        console.print()
-        console.print(screen.clicks_table("clicks per list", found.clicks))
-    if found.bound is not None:
-        console.print(f"\n{found.refit_text}", soft_wrap=True)
-        objective, lower = found.bound.objective, found.bound.lower
-        console.print(f"objective {objective:.5f}, at least {lower:.5f} after a refit", style="dim")
-        moves = [f"{name} {size:.2g}" for name, size in list(found.bound.moves.items())[:5]]
-        if found.held_out is not None:
-            console.print(f"weights that should move most: {', '.join(moves)}", style="dim")
-    for note in found.notes:
-        console.print(f"note: {note}", style="dim", soft_wrap=True)
-    console.print(f"{found.n_queries:,} queries, {found.n_documents:,} documents", style="dim")
+    for at, one in enumerate(sections):
+        if not (one.text or one.items or one.rows):
+            continue
+        if at:
+            console.print(f"\n{one.title}", style="bold")
+        if one.text:
+            console.print(one.text, soft_wrap=True)
+        for text in one.items[:SHOWN_ROWS]:
+            console.print(f"- {text}", soft_wrap=True)
+        if one.rows:
+            console.print(screen.plain_table(*one.heads, rows=one.rows[:SHOWN_ROWS]))
+        hidden = max(len(one.items), len(one.rows)) - SHOWN_ROWS
+        if hidden > 0:
+            console.print(f"and {hidden:,} more", style="dim")
+        if one.note:
+            console.print(one.note, style="dim")
 
 
 def judge_next(

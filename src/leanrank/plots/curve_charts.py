@@ -147,7 +147,7 @@ def _part(
     low, high = shown_range(there, curve.cuts)
     digits = digits_along(max(abs(low), abs(high)), high - low, 7)
     along = {"x": digits, "x2": digits}
-    mean = 0.0 if column is None else _mean(curve, values)
+    mean = 0.0 if column is None else mean_added(curve, values)
     x = _places(curve, low, high)
     rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
     rows["curve"] = numeric_rows(along, x=x, y=curve(x) - mean, order=range(len(x)))
@@ -263,7 +263,8 @@ def one_curve(
     return layered.properties(width=width, height=height)
 
 
-def _mean(curve: Curve, values: FloatArray) -> float:
+def mean_added(curve: Curve, values: FloatArray) -> float:
+    """Return the mean of what a curve adds to the scores of documents with these values."""
     added = _added(curve, values)
     return float(added.mean()) if len(added) else 0.0
 
@@ -305,6 +306,6 @@ def _band(draws: Sequence[Curve | None], values: FloatArray, x: FloatArray) -> F
     drawn = np.zeros((len(draws), len(x)))
     for row, curve in zip(drawn, draws, strict=True):
         if curve is not None:
-            row[:] = curve(x) - _mean(curve, values)
+            row[:] = curve(x) - mean_added(curve, values)
     ends: FloatArray = np.quantile(drawn, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), axis=0)
     return ends

@@ -1,9 +1,11 @@
-"""Pages of a ranker in use: one HTML file each, without scripts."""
+"""What a person sees of a difference or a check: sections of text and tables, and pages of them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,155 +13,172 @@ from leanrank._files import atomic_write
 from leanrank._typing import FloatArray
 from leanrank.model import Curve, Levels, Model
 from leanrank.model.export.formula import in_units_of_data
-from leanrank.model.summary import sampled_queries
-from leanrank.model.terms import Surface
+from leanrank.plots.curve_charts import mean_added
+from leanrank.plots.rows import columns_seen, shown_range, some_documents
 from leanrank.report.page import drawn_lines, figures_table, static_page
 from leanrank.service.check import Check
-from leanrank.service.diff import Diff, QueryChange, largest_terms
-from leanrank.service.documents import read_values
+from leanrank.service.diff import Diff, largest_terms
 
-MOST_CURVES = 12
-MOST_TERMS = 40
+MOST_CURVES, MOST_MOVES = 12, 8
 SMALL = {"wide": (330, 150, "bottom"), "narrow": (270, 150, "bottom")}
 STYLE = """
 .curves { display: grid; gap: 1rem 2rem; }
 .curves { grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
 .curves h3 { margin: .6rem 0 .2rem; overflow-wrap: anywhere; }
-td { text-align: right; }
-td:last-child, th[scope="col"]:last-child { text-align: left; }
+main > section:first-child > p { font-size: 1.12rem; line-height: 1.5; }
+tbody th { min-width: 5.5rem; }
+td:nth-child(n + 6):last-child, th:nth-child(n + 6):last-child { text-align: left; }
 """
+
+
+class Section(NamedTuple):
+    """A part of a page, or of what a terminal shows; a part that is empty is left out."""
+
+    title: str
+    text: str = ""
+    items: Sequence[str] = ()
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    note: str = ""
+
+
+def diff_sections(found: Diff) -> list[Section]:
+    """Return what differs between two models, the verdict first."""
+
+    def size(value: float | None) -> str:
+        return "–" if value is None else f"{value:+.3g}"
+
+    measures = [
+        [
+            name, f"{one.mean_a:.4f}", f"{one.mean_b:.4f}", f"{one.difference:+.4f}",
+            "{:+.4f} to {:+.4f}".format(*one.interval), f"{one.p_randomization:.2g}",
+            f"{one.wins:,}:{one.losses:,}",
+        ]
+        for name, one in {**found.measures, **found.clicks}.items()
+    ]  # fmt: skip
+    terms = [
+        [
+            term.name, size(term.old), size(term.new),
+            *(f"{one:.1%}" for one in (term.old_share, term.new_share, term.change_share)),
+            "new" if term.old is None else "gone" if term.new is None else "",
+        ]
+        for term in found.terms
+    ]  # fmt: skip
+    sections = [
+        Section("What would change?", found.verdict),
+        Section(
+            "Is it better?",
+            heads=("", "old", "new", "change", "95 % interval", "p", "won:lost"),
+            rows=measures,
+            note="p: paired randomisation test. Clicks are per list, by each estimator.",
+        ),
+        Section(
+            "How much do rankings change?",
+            f"{found.changed():.1%} of the queries have other documents, or another order, among "
+            f"their first {found.k}. {found.replaced():.1%} of the documents there were not there "
+            f"before. Rank-biased overlap is {found.value('overlap'):.3f} on average; 1 is the "
+            "same ranking.",
+        ),
+        Section(
+            "Which terms differ?",
+            heads=("term", "old", "new", "share, old", "share, new", "of the change", ""),
+            rows=terms,
+            note="Weight of a line or height of a curve; share of the variance of scores within "
+            "queries; share of the variance of the change.",
+        ),
+    ]
+    for query in found.queries:
+        rows = [
+            [
+                each["document"], str(each["old"]), str(each["new"]),
+                "–" if each["label"] is None else f"{each['label']:g}",
+                f"{each['rise']:+.2f}", largest_terms(each["terms"]),
+            ]
+            for each in query.documents
+        ]  # fmt: skip
+        title = f"Ranks of query {query.query}, overlap {query.overlap:.2f}"
+        heads = ("document", "old", "new", "label", "rise", "by")
+        sections.append(Section(title, heads=heads, rows=rows))
+    return sections
+
+
+def check_sections(found: Check) -> list[Section]:
+    """Return what a check found, the verdict first."""
+    findings = [
+        [each.feature, each.kind, f"{each.then:.3f}", f"{each.now:.3f}", f"{each.z:+.1f}"]
+        for each in found.findings
+    ]
+    clicks = [
+        [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
+        for name, one in found.clicks.items()
+    ]
+    sections = [
+        Section("Verdict", found.verdict, found.alarms),
+        Section(
+            "Which features changed?",
+            heads=("feature", "what", "then", "now", "standard errors"),
+            rows=findings,
+            note="Shares of documents, or a correlation. The largest difference of all features is "
+            f"beyond {found.threshold:.1f} standard errors by chance in 2 of 100 checks.",
+        ),
+        Section(
+            "Are rankings worse?",
+            heads=("", "then", "now", "p"),
+            rows=[[name, *one.cells()] for name, one in found.measures.items()],
+            note="Then: on held-out queries when the model was trained. p: of a fall, one-sided.",
+        ),
+        Section("How many clicks?", heads=("per list", "clicks", "95 % interval"), rows=clicks),
+    ]
+    if (bound := found.bound) is not None:
+        says = f"{found.refit_text}. " if found.alarms else ""  # else the verdict says it
+        says += f"Objective {bound.objective:.5f}; no weights of the same terms reach less than "
+        moves = [] if found.held_out is None else list(bound.moves.items())[:MOST_MOVES]
+        sections.append(
+            Section(
+                "What would a refit gain?",
+                f"{says}{bound.lower:.5f}.",
+                heads=("feature", "gradient"),
+                rows=[[name, f"{size:.3g}"] for name, size in moves],
+                note="How much the weights of a feature should move, as a share of the strength of "
+                "the penalty."
+                if moves
+                else "",
+            )
+        )
+    return [*sections, Section("What could not be checked?", items=found.notes)]
 
 
 def write_diff(found: Diff, path: str | os.PathLike[str], title: str) -> None:
     """Write the page of a difference between two models."""
-    n = len(found.overlap)
-    lead = f"{n:,} queries, {len(found.data):,} documents."
-    parts = [
-        _section("What would change?", f'<p class="verdict">{escape(found.verdict)}</p>'),
-        _measures(found),
-        _section(
-            "How much do rankings change?",
-            f"<p>{found.changed():.1%} of the queries have other documents, or another order, "
-            f"among their first {found.k}. {found.replaced():.1%} of the documents there were not "
-            f"there before. Rank-biased overlap is {found.value('overlap'):.3f} on average; 1 is "
-            "the same ranking.</p>",
-        ),
-        _terms(found),
-        _curves(found),
-        _section("Which queries change most?", "".join(map(_query, found.queries)))
-        if found.queries
-        else "",
-    ]
-    page = static_page(title, lead, "".join(parts), style=STYLE)
-    with atomic_write(path) as stream:
-        stream.write(page)
+    lead = f"{len(found.overlap):,} queries, {len(found.data):,} documents."
+    parts = [_section(one) for one in diff_sections(found)]
+    parts.insert(4, _curves(found))  # after the table of the terms
+    _write(path, title, lead, parts)
 
 
 def write_check(found: Check, path: str | os.PathLike[str], title: str) -> None:
     """Write the page of a check."""
     lead = f"{found.n_queries:,} queries, {found.n_documents:,} documents."
-    listed = "".join(f"<li>{escape(text)}</li>" for text in found.alarms)
-    parts = [
-        _section(
-            "Is it still right?",
-            f'<p class="verdict">{escape(found.verdict)}</p>'
-            + (f"<ul>{listed}</ul>" * bool(listed)),
-        )
-    ]
-    if found.findings:
-        heads = ["feature", "what", "then", "now", "standard errors"]
-        rows = [
-            [each.feature, each.kind, f"{each.then:.3f}", f"{each.now:.3f}", f"{each.z:+.1f}"]
-            for each in found.findings
-        ]
-        note = (
-            "Shares of documents, or a correlation. The largest difference of all features is "
-            f"beyond {found.threshold:.1f} standard errors by chance in 2 of 100 checks."
-        )
-        parts.append(
-            _noted("Which features changed?", figures_table("Features", heads, rows), note)
-        )
-    if found.measures:
-        heads = ["", "then", "now", "p"]
-        rows = [[name, *one.cells()] for name, one in found.measures.items()]
-        note = "Then: on held-out queries when the model was trained. p: of a fall, one-sided."
-        parts.append(_noted("Are rankings worse?", figures_table("Measures", heads, rows), note))
-    if found.clicks:
-        rows = [
-            [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
-            for name, one in found.clicks.items()
-        ]
-        table = figures_table("Clicks", ["per list", "clicks", "95 % interval"], rows)
-        parts.append(_section("How many clicks?", table))
-    if found.bound is not None:
-        moves = list(found.bound.moves.items())[:MOST_CURVES]
-        rows = [[name, f"{size:.3g}"] for name, size in moves]
-        note = (
-            f"Objective {found.bound.objective:.5f}; no weights of the same terms reach less than "
-            f"{found.bound.lower:.5f}. The table has the features whose gradient says that their "
-            "weights should move, and how much, as a share of the strength of the penalty."
-        )
-        table = figures_table("Features", ["feature", "gradient"], rows)
-        parts.append(
-            _noted("What would a refit gain?", f"<p>{escape(found.refit_text)}.</p>{table}", note)
-        )
-    if found.notes:
-        listed = "".join(f"<li>{escape(text)}</li>" for text in found.notes)
-        parts.append(_section("What could not be checked?", f"<ul>{listed}</ul>"))
+    _write(path, title, lead, [_section(one) for one in check_sections(found)])
+
+
+def _write(path: str | os.PathLike[str], title: str, lead: str, parts: Sequence[str]) -> None:
     with atomic_write(path) as stream:
         stream.write(static_page(title, lead, "".join(parts), style=STYLE))
 
 
-def _noted(title: str, body: str, note: str) -> str:
-    return _section(title, f'{body}<p class="note">{escape(note)}</p>')
-
-
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>\n{body}</section>\n"
-
-
-def _measures(found: Diff) -> str:
-    rows = []
-    for name, one in {**found.measures, **found.clicks}.items():
-        low, high = one.interval
-        rows.append(
-            [
-                name, f"{one.mean_a:.4f}", f"{one.mean_b:.4f}", f"{one.difference:+.4f}",
-                f"{low:+.4f} to {high:+.4f}", f"{one.p_randomization:.2g}",
-                f"{one.wins:,} : {one.losses:,}",
-            ]
-        )  # fmt: skip
-    if not rows:
+def _section(one: Section, body: str = "") -> str:
+    """Write a section as HTML."""
+    if one.text:
+        body += f"<p>{escape(one.text)}</p>"
+    if one.items:
+        body += "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in one.items) + "</ul>"
+    if one.rows:
+        body += figures_table(one.title, one.heads, one.rows)
+    if not body:
         return ""
-    heads = ["", "old", "new", "difference", "95 % interval", "p", "won : lost"]
-    note = "p: paired randomisation test. Clicks are per list, by each estimator."
-    return _section(
-        "Is it better?", figures_table("Measures", heads, rows) + f'<p class="note">{note}</p>'
-    )
-
-
-def _terms(found: Diff) -> str:
-    def size(value: float | None) -> str:
-        return "–" if value is None else f"{value:+.3g}"
-
-    rows = [
-        [
-            term.name, size(term.old), size(term.new), f"{term.old_share:.1%}",
-            f"{term.new_share:.1%}", f"{term.change_share:.1%}",
-            "new" if term.old is None else "gone" if term.new is None else "",
-        ]
-        for term in found.terms[:MOST_TERMS]
-    ]  # fmt: skip
-    heads = ["term", "old", "new", "share, old", "share, new", "of the change", ""]
-    more = len(found.terms) - len(rows)
-    note = (
-        "Weight of a line or height of a curve; share of the variance of scores within queries; "
-        "share of the variance of the change." + f" {more} more terms are not shown." * (more > 0)
-    )
-    return _section(
-        "Which terms differ?",
-        figures_table("Terms", heads, rows) + f'<p class="note">{note}</p>',
-    )
+    note = f'<p class="note">{escape(one.note)}</p>' if one.note else ""
+    return f"<section><h2>{escape(one.title)}</h2>\n{body}{note}</section>\n"
 
 
 def _curves(found: Diff) -> str:
@@ -167,70 +186,39 @@ def _curves(found: Diff) -> str:
     models = [in_units_of_data(each) for each in (found.old, found.new)]
     if any(model.normalizer is not None for model in models):
         return ""  # curves of features that are scaled by query have no common axis
-    data = sampled_queries(found.data)
-    columns = [_columns(model, read_values(model, data)) for model in models]
+    data = some_documents(found.data)
+    seen = [_curves_by_name(model, columns_seen(model, data)) for model in models]
     charts: list[str] = []
     for term in found.terms:
-        if len(charts) == MOST_CURVES:
-            break
-        pair = [each.get(term.name) for each in columns]
-        curves = [None if each is None else each[0] for each in pair]
-        if all(curve is None or isinstance(curve, (Levels, Surface)) for curve in curves):
+        pair = [each.get(term.name) for each in seen]
+        values = next((each[1] for each in pair if each is not None), None)
+        if values is None or len(charts) == MOST_CURVES:
             continue
-        values = next(each[1] for each in pair if each is not None)
-        x = _places(curves, values)
-        drawn = {
-            name: [0.0] * len(x) if curve is None else _centred(curve, x, values, spread)
-            for name, curve, spread in zip(("old", "new"), curves, found.spreads, strict=True)
-        }
+        cuts = [cut for each in pair if each is not None for cut in each[0].cuts]
+        low, high = shown_range(values, cuts)
+        inside = [cut for cut in cuts if low < cut < high]
+        x = np.unique([*np.linspace(low, high, 60), *inside])
+        lines = {name: np.zeros(len(x)) for name in ("old", "new")}
+        for line, each, spread in zip(lines.values(), pair, found.spreads, strict=True):
+            if each is not None:
+                line += (each[0](x) - mean_added(*each)) / spread
+        drawn = {name: line.tolist() for name, line in lines.items()}
         chart = drawn_lines(x.tolist(), drawn, SMALL, x_label="", y_label="")
         charts.append(f"<div><h3>{escape(term.name)}</h3>{chart}</div>")
     if not charts:
         return ""
     note = "What each feature adds to a score, less its mean, in standard deviations of the scores."
-    return _section(
-        "How do the curves differ?",
-        f'<div class="curves">{"".join(charts)}</div><p class="note">{note}</p>',
-    )
+    about = Section("How do the curves differ?", note=note)
+    return _section(about, f'<div class="curves">{"".join(charts)}</div>')
 
 
-def _columns(model: Model, values: FloatArray) -> dict[str, tuple[Curve, FloatArray]]:
+def _curves_by_name(
+    model: Model, seen: dict[int, FloatArray]
+) -> dict[str, tuple[Curve, FloatArray]]:
+    """Return the curves of single features, with the values of the documents."""
     names = dict(zip(model.terms, model.term_names, strict=True))
-    places = {at: place for place, at in enumerate(model.indices.tolist())}
     return {
-        names[(at,)]: (curve, values[:, places[at]]) for at, curve in model.curves.items()
-    }  # fmt: skip
-
-
-def _places(curves: list[Curve | None], values: FloatArray) -> FloatArray:
-    """Return where to draw: evenly, and at the knots, without outliers."""
-    there = values[np.isfinite(values)]
-    low, high = np.quantile(there, (0.005, 0.995)) if len(there) else (0.0, 1.0)
-    if not low < high:
-        low, high = low - 0.5, high + 0.5
-    cuts = np.array([cut for each in curves if each is not None for cut in each.cuts])
-    cuts = cuts[(cuts > low) & (cuts < high)]
-    return np.unique(np.concatenate((np.linspace(low, high, 60), cuts)))
-
-
-def _centred(curve: Curve, x: FloatArray, values: FloatArray, spread: float) -> list[float]:
-    mean = float(np.nan_to_num(curve(values)).mean())
-    drawn: list[float] = ((curve(x) - mean) / spread).tolist()
-    return drawn
-
-
-def _query(one: QueryChange) -> str:
-    labelled = any(each["label"] is not None for each in one.documents)
-    rows = [
-        [
-            each["document"], str(each["old"]), str(each["new"]),
-            *([f"{each['label']:g}"] if labelled else []),
-            f"{each['rise']:+.2f}", largest_terms(each["terms"]),
-        ]
-        for each in one.documents
-    ]  # fmt: skip
-    heads = ["document", "old rank", "new rank", *["label"] * labelled, "rise", "by"]
-    return (
-        f"<h3>Query {escape(str(one.query))}, overlap {one.overlap:.2f}</h3>\n"
-        + figures_table(f"Query {one.query}", heads, rows)
-    )  # fmt: skip
+        names[(at,)]: (curve, seen[at])
+        for at, curve in model.curves.items()
+        if not isinstance(curve, Levels)
+    }
