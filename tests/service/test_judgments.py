@@ -159,6 +159,11 @@ def test_files_with_judges(tmp_path):
     wide.write_text("query,docid,ann\njazz,d1,good\n")
     with pytest.raises(InputError, match="good"):
         read_ratings(wide)
+    wide.write_text("query,docid,ann,bob\n =jazz,d1,3,\n")  # as Quepid guards against formulas
+    assert read_ratings(wide).items == [("=jazz", "d1")]
+    wide.write_text("query,docid,ann,bob\njazz,d1,3\n")
+    with pytest.raises(InputError, match="3 cells, and the header 4"):
+        read_ratings(wide)
     with pytest.raises(InputError, match="twice"):
         Ratings.of([("q", "d", "ann", 1), ("q", "d", "ann", 2)])
     with pytest.raises(InputError, match="trusted"):

@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.data.logs import Place, identifier, number
 from leanrank.data.logs.judgments import read_judgments
+from leanrank.data.sources import shown_name, text_lines
 from leanrank.errors import InputError, ParseError, check_choice
 
 NAMES = {
@@ -110,44 +112,39 @@ def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
 
 
 def _rows_of_csv(path: str | os.PathLike[str]) -> list[tuple[str, str, str, float]]:
-    name = os.fspath(path)
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream)
-        header = next(reader, [])
-        plain = [cell.strip().lower().replace(" ", "_") for cell in header]
-        found = {
-            role: next((plain.index(one) for one in names if one in plain), None)
-            for role, names in NAMES.items()
-        }
-        query, document = found["query"], found["document"]
-        if (
-            query is None
-            or document is None
-            or (found["rating"] is None) != (found["judge"] is None)
-        ):
-            raise ParseError(
-                f"the columns are {', '.join(header)}: name query, docid, judge and rating, or "
-                "query, docid and one column per judge",
-                path=name,
-                line=1,
-            )
-        judge_at, rating_at = found["judge"], found["rating"]
-        others = [at for at in range(len(header)) if at not in (query, document)]
-        rows = []
-        for cells in reader:
-            if len(cells) != len(header):
-                continue
-            given = [(header[at], cells[at]) for at in others]
-            if judge_at is not None and rating_at is not None:
-                given = [(cells[judge_at], cells[rating_at])]
-            for judge, rating in given:
-                if rating.strip():
-                    try:
-                        value = float(rating)
-                    except ValueError:
-                        problem = f"the rating {rating!r} is not a number"
-                        raise ParseError(problem, path=name, line=reader.line_num) from None
-                    rows.append((cells[query], cells[document], judge.strip(), value))
+    name = shown_name(path)
+    reader = csv.reader(text for _, text in text_lines(path))
+    header = next(reader, [])
+    plain = [cell.strip().lower().replace(" ", "_") for cell in header]
+    query, document, rating_at, judge_at = (
+        next((plain.index(one) for one in names if one in plain), None) for names in NAMES.values()
+    )
+    if query is None or document is None or (rating_at is None) != (judge_at is None):
+        raise ParseError(
+            f"the columns are {', '.join(header)}: name query, docid, judge and rating, or "
+            "query, docid and one column per judge",
+            path=name,
+            line=1,
+        )
+    judges = [at for at in range(len(header)) if at not in (query, document)]
+    rows = []
+    for cells in reader:
+        place = Place(name, f"line {reader.line_num}")
+        if not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise place.fault(f"the line has {len(cells)} cells, and the header {len(header)}")
+        # Quepid puts a blank before a query that a spreadsheet could take for a formula
+        of = identifier(cells[query].strip(), "query", place)
+        what = identifier(cells[document].strip(), "document", place)
+        given = [(header[at], cells[at]) for at in judges]
+        if judge_at is not None and rating_at is not None:
+            given = [(cells[judge_at], cells[rating_at])]
+        rows += [
+            (of, what, judge.strip(), number(rating, "rating", place))
+            for judge, rating in given
+            if rating.strip()
+        ]
     return rows
 
 
