@@ -40,6 +40,9 @@ from leanrank.solvers.newton.solver import Newton
 BOUND_TOL = 1e-3
 """Relative gap to which a bound is tightened."""
 
+SAMPLE = 30
+"""Documents per column for the Hessian of a step; set by ``benchmarks service --only refit``."""
+
 
 class Today:
     """A model's problem on given documents.
@@ -61,6 +64,8 @@ class Today:
         self.model, self.data, self.record = model, data, Record.of(model)
         made = model.provenance["parameters"]
         self.loss = _loss(made if loss is None else made | {"loss": loss}, self.record.emphasis)
+        if unknown := int(np.isnan(data.y).sum()):
+            raise InputError(f"{unknown:,} documents have no label: give those that have one")
         self.executor = make_executor(n_jobs)
         self.labels = Labels(
             kernel_view(data.y), kernel_view(data.query_ptr), sample_weight=data.sample_weight,
@@ -91,7 +96,12 @@ class Today:
             curves={j: model.curves.get(j, Line(1.0)) for j in features}, surfaces={}, summary=None
         )
         matrix, columns, _ = reader.prepared(self.data)
-        X = matrix if columns is None else matrix[:, columns]
+        if columns is None:
+            X = matrix
+        elif isinstance(matrix, np.ndarray):
+            X = np.take(matrix, columns, axis=1)  # row by row: an index reads column by column
+        else:
+            X = matrix[:, columns]
         if ramps is None:
             return Structure(make_design(X, self.executor, self.data.query_ptr), None)
         X = np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray())
@@ -124,8 +134,10 @@ class Today:
     ) -> Solution:
         """Minimise from given weights, or from those of the model."""
         start = self.penalty.permitted((self.w if w is None else w).copy())
+        # one Hessian of a sample serves for several steps, also near the minimum
+        solver = Newton(tol, max_iter=1_000, far=0.0, good_step=0.5, sample_per_feature=SAMPLE)
         with single_threaded_blas():
-            return Newton(tol, max_iter=1_000).solve(self.problem(queries), self.penalty, start)
+            return solver.solve(self.problem(queries), self.penalty, start)
 
     def losses(self, w: FloatArray) -> FloatArray:
         """Return what each query adds to the loss."""
