@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 import leanrank
 from leanrank import LeanRanker
 from leanrank.data import RankingData, make_ranking
-from leanrank.errors import ModelError
+from leanrank.errors import InputError, ModelError
 from leanrank.metrics import evaluate
 from leanrank.model import Levels, Line, Model, Ramps, load_model
 from leanrank.model.summary import Columns, summarize, with_summary
@@ -120,6 +120,17 @@ def test_nothing_changed(model, halves):
     unlabelled = check(model, halves[1].replace(y=np.full(len(halves[1]), np.nan)))
     assert unlabelled.bound is None
     assert "labels" in unlabelled.notes[0]
+    assert unlabelled.verdict.startswith("nothing wrong in what could be checked")
+
+
+def test_one_query_is_too_few_to_say_that_a_refit_is_not_needed(model, halves):
+    informative = int(np.flatnonzero(halves[1].informative)[0])
+    found = check(model, halves[1].queries[[informative]])
+    assert found.bound.gain > module.MIN_GAIN
+    assert "no need" not in found.verdict
+    assert "too few to measure what a refit gains" in found.notes[-1]
+    with pytest.raises(InputError, match="no documents"):
+        check(model, halves[1].queries[:0])
 
 
 def heaviest(model):
@@ -192,6 +203,11 @@ def test_labels_that_turned_ask_for_a_refit(model, halves):
     assert "learn again" in found.verdict
     assert any("worse" in text for text in found.alarms)
     assert found.bound.gain >= found.held_out.value
+    X = np.array(turned.X)
+    X[:, heaviest(model)] *= 1000
+    broken = check(model, turned.replace(X=X))
+    assert broken.findings
+    assert "learn again" not in " ".join([broken.verdict, *broken.alarms])
 
 
 def test_held_out_gain_by_hand(model, halves):

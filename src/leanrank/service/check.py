@@ -101,7 +101,7 @@ class Check:
         if self.held_out is not None and self.needs_refit:
             found.append(
                 f"a refit gains {self.held_out.value:.1%} of the loss on queries that it has not "
-                f"seen (at least {self.held_out.low:.1%}): learn again"
+                f"seen (at least {self.held_out.low:.1%}): {self._advice}"
             )
         return found
 
@@ -111,26 +111,34 @@ class Check:
         return self.held_out is not None and self.held_out.low > 0 < self.held_out.value - MIN_GAIN
 
     @property
+    def _advice(self) -> str:
+        """What to do about a refit: what broke must not be learned."""
+        if not self.needs_refit:
+            return "no need"
+        return "mend the features first" if self.findings else "learn again"
+
+    @property
     def refit_text(self) -> str:
         """What the certificate says, as a sentence; empty without labels."""
         if self.bound is None:
             return ""
         says = f"a refit can gain at most {self.bound.gain:.2%} of the loss"
         if self.held_out is None:
-            return f"{says}: no need"
+            return f"{says}: no need" if self.bound.gain <= MIN_GAIN else says
         one = self.held_out
         seen = f"{one.value:+.2%} ({one.low:+.2%} to {one.high:+.2%}) on queries it has not seen"
-        return f"{says}, and gains {seen}: {'learn again' if self.needs_refit else 'no need'}"
+        return f"{says}, and gains {seen}: {self._advice}"
 
     @property
     def verdict(self) -> str:
         """One sentence for the person who decides."""
         if not self.alarms:
-            return "still right" + f"; {self.refit_text}" * bool(self.refit_text)
+            fine = "nothing wrong in what could be checked" if self.notes else "still right"
+            return fine + f"; {self.refit_text}" * bool(self.refit_text)
         n = len({each.feature for each in self.findings})
         parts = [f"{n} feature{'s' * (n != 1)} changed"] if n else []
         parts += ["rankings are worse"] * any("worse" in each for each in self.alarms)
-        parts += ["learn again"] * self.needs_refit
+        parts += [self._advice] * self.needs_refit
         return ", ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -224,8 +232,13 @@ def check(
             measured = _measures(known, judged, measures)
             today = Today(known, judged, n_jobs=n_jobs)
             bound = refit_bound(today)
-            if bound.gain > MIN_GAIN:
+            if bound.gain > MIN_GAIN and judged.informative.sum() >= FEWEST_QUERIES:
                 gain = held_out_gain(today, random_state)
+            elif bound.gain > MIN_GAIN:
+                notes.append(
+                    f"there are fewer than {FEWEST_QUERIES} queries with different labels: too few "
+                    "to measure what a refit gains"
+                )
         else:
             notes.append("there are no labels, so measures and the gain of a refit are unknown")
     except (ModelError, InputError) as error:

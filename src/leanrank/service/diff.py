@@ -177,10 +177,10 @@ class Diff:
             if clear
             else "no clear difference"
         )
-        return (
-            f"{word}: {name} {first.difference:+.4f} ({100 * first.confidence:g}% interval "
-            f"{low:+.4f} to {high:+.4f}, p = {first.p_randomization:.2g}); {says}"
-        )
+        span = f"{100 * first.confidence:g}% interval {low:+.4f} to {high:+.4f}, "
+        span = span if np.isfinite(low) else ""  # one query has no interval
+        tested = f"{span}p = {first.p_randomization:.2g}"
+        return f"{word}: {name} {first.difference:+.4f} ({tested}); {says}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

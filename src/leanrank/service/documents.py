@@ -9,6 +9,7 @@ import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.errors import InputError
 from leanrank.model import Levels, Model
 from leanrank.model.alignment import Table
 
@@ -23,12 +24,15 @@ def documents_for(model: Model, data: Any, y: Any = None, qid: Any = None) -> Ra
     >>> documents_for(model, np.array([["en"], ["fr"]], dtype=object)).X.tolist()
     [[1.0], [-1.0]]
     """
-    if isinstance(data, RankingData):
-        return data
-    read = read_values(model, data)
-    X = np.zeros((len(read), model.n_features))
-    X[:, model.indices] = read
-    return RankingData(X, y, qid)
+    documents: RankingData = data
+    if not isinstance(data, RankingData):
+        read = read_values(model, data)
+        X = np.zeros((len(read), model.n_features))
+        X[:, model.indices] = read
+        documents = RankingData(X, y, qid)
+    if len(documents) == 0:
+        raise InputError("there are no documents: give at least one")
+    return documents
 
 
 def read_values(model: Model, data: Any) -> FloatArray:
