@@ -108,8 +108,8 @@ def passes(options: Options) -> list[Table]:
         row = {"pass": what, "time": str(times[ours]), "beside": beside}
         table.add(**row, **{"its time": str(times[theirs])}, ratio=ratio)
     table.note = (
-        f"memory of the design: {ramps.n_bytes / X.nbytes:.2f} × X beside X, {more} bytes more for "
-        f"pairs; made in {show_seconds(made)} of processor time, knots included"
+        f"memory of the design: {ramps.bins.nbytes / X.nbytes:.2f} × X beside X, {more} bytes more "
+        f"for pairs; made in {show_seconds(made)} of processor time, knots included"
     )
     return [table]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -300,3 +302,20 @@ def test_gaps_that_training_data_do_not_have_score_as_the_first_knot():
     later = ramp_design(np.array([[np.nan], [-5.0]]), ramps, SerialExecutor())
     w = np.array([1.0, 2.0, 3.0, 0.0])
     assert later.matvec(w).tolist() == [0.0, 0.0]
+
+
+def test_bins_are_small_and_leave_with_their_problem():
+    X = awkward()
+    design = ramp_design(X, RampColumns.at_quantiles(X, 5), SerialExecutor())
+    assert design.X is X
+    assert design.bins.nbytes == X.nbytes // 8
+    loss = get_loss("domination")
+    problem = MemoryProblem(design, loss, loss.prepare(labels()))
+    problem.at(np.zeros(problem.n_features))
+    bins = weakref.ref(design.bins)
+    gc.disable()  # which would find what refers to itself, sooner or later
+    try:
+        del design, problem
+        assert bins() is None
+    finally:
+        gc.enable()
