@@ -73,18 +73,18 @@ def _text(path: Path, options: Options) -> Table:
 
 
 def _parquet(path: Path, options: Options) -> Table:
-    from leanrank.data import dump_letor, dump_parquet, load_letor, load_parquet
+    from leanrank.data import dump_letor, dump_parquet, load, load_letor
 
     data = load_letor(path)
     copy = path.with_suffix(".parquet")
     again = path.with_suffix(".again.txt")
     dump_parquet(data, copy)
     dump_letor(data.queries[:2], again)
-    load_parquet(copy)
+    load(copy)
     reading = race(
         {
             "text": lambda: len(load_letor(path, n_jobs=THREADS)),
-            "Parquet": lambda: len(load_parquet(copy, n_jobs=THREADS)),
+            "Parquet": lambda: len(load(copy, n_jobs=THREADS)),
         },
         repeat=options.repeat,
     )

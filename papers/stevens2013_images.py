@@ -16,7 +16,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.sets import make_ranking
 from leanrank.rankers.systems import DominationRanker
 from leanrank.rankers.topics import TopicRanker
 from papers import published
@@ -30,6 +29,7 @@ from papers.stevens2013_topics import (
     measure,
     pamir,
 )
+from papers.words import make_words
 
 MARGIN_SCALES = (0.01, 0.03, 0.1, 0.3)
 """Validation chooses one; counts of clicks reach dozens."""
@@ -86,15 +86,7 @@ def make_clicks(shape: ImageSizes, seed: int = SEED) -> tuple[Matrix, Matrix]:
     A query depends on few dimensions. Its best pictures are clicked, the better the more often; as
     many clicks again are random.
     """
-    X = make_ranking(
-        1,
-        shape.n_documents,
-        shape.n_features,
-        density=shape.density,
-        columns="zipf",
-        unit_rows=True,
-        random_state=seed,
-    ).X
+    X = make_words(shape.n_documents, shape.n_features, shape.density, seed=seed).X
     rng = np.random.default_rng(seed)
     frequency = np.bincount(X.indices, minlength=shape.n_features)
     common = np.argsort(-frequency)[: max(20, shape.n_features // 5)]

@@ -13,13 +13,13 @@ import numpy as np
 
 from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
-from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.execution import available_cores, make_executor, single_threaded_blas
 from leanrank.rankers.path import alpha_grid
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
+from papers.words import make_words
 
 TARGETS = {"0.1, gap 1e-6": 12, "0.02, gap 1e-6": 50, "path of 20 to 0.01, gap 1e-4": 250}
 
@@ -28,20 +28,15 @@ def text_collection(
     n_documents: int, n_words: int, n_nonzeros: float, seed: int = 0
 ) -> RankingData:
     """Make up one topic: Zipf columns, tf-idf rows of length 1, 2 % positives."""
-    data: RankingData = make_ranking(
-        1,
+    return make_words(
         n_documents,
         n_words,
+        n_nonzeros / n_documents / n_words,
         n_informative=min(300, n_words // 10),
         level_shares=[0.98, 0.02],
-        density=n_nonzeros / n_documents / n_words,
-        columns="zipf",
-        unit_rows=True,
         dtype=np.float32,
-        n_jobs=-1,
-        random_state=seed,
+        seed=seed,
     )
-    return data
 
 
 def run(options: Options) -> list[Table]:

@@ -45,7 +45,8 @@ def test_a_hessian_of_nothing_is_no_trouble():
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
 def test_working_sets_too_large_for_a_matrix_reach_the_same_optimum(l1_ratio, sparse):
-    data = make_ranking(20, 60, 80, n_informative=10, density=0.1, sparse=sparse, random_state=3)
+    data = make_ranking(20, 60, 80, n_informative=10, density=0.1, random_state=3)
+    data = data if sparse else data.replace(X=data.X.toarray())
     loss = DominationLoss()
     plan = loss.prepare(Labels(data.y, data.query_ptr))
     penalty = ElasticNet.build(0.01, l1_ratio, data.n_features)

@@ -29,7 +29,6 @@ from .sets import stream_ranking as stream_ranking
 from .store import write_store as write_store
 from .streams import RankingStream as RankingStream
 from .streams import open_stream as open_stream
-from .tables.files import dump_parquet as dump_parquet
-from .tables.files import from_frame as from_frame
-from .tables.files import load_parquet as load_parquet
-from .tables.files import to_frame as to_frame
+from .tables.frames import dump_parquet as dump_parquet
+from .tables.frames import from_frame as from_frame
+from .tables.frames import to_frame as to_frame

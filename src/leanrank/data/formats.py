@@ -32,7 +32,9 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     ----------
     path : str or path
         A file, a directory or a pattern (``part-*.parquet``) of Parquet files, or ``"-"`` for LETOR
-        text on standard input. A file that ``leanrank.data.write_store`` made is mapped.
+        text on standard input. In a directory, files are read in the order of their names; names
+        that begin with a dot or an underscore are passed over. A file that
+        ``leanrank.data.write_store`` made is mapped.
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight``, ``.dat``
         or ``.csv``, also followed by ``.gz``, ``.xz`` or ``.bz2``; ``.parquet``; ``.arrow`` or
@@ -71,16 +73,12 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         from leanrank.data.letor import load_letor
 
         data = load_letor(path, **options)
-    elif kind == "parquet":
-        from leanrank.data.tables.files import load_parquet
-
-        data = load_parquet(path, **options)
     elif kind == "arrow" and not set(options) - {"optional", "n_jobs", "among"}:
         from leanrank.data.store import map_store
 
         data = map_store(path)
     if data is None:
-        from leanrank.data.tables.files import load_table
+        from leanrank.data.tables.frames import load_table
 
         data = load_table(path, kind, **options)
     return data if sizes_file is None else _regrouped(data, sizes_file)
@@ -109,11 +107,11 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
 
         dump_letor(data, path)
     elif kind == "parquet":
-        from leanrank.data.tables.files import dump_parquet
+        from leanrank.data.tables.frames import dump_parquet
 
         dump_parquet(data, path)
     elif kind == "csv":
-        from leanrank.data.tables.files import dump_csv
+        from leanrank.data.tables.frames import dump_csv
 
         dump_csv(data, path)
     else:

@@ -8,10 +8,9 @@ other. The operating system reads the pages that are touched, and drops them whe
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,12 @@ from leanrank._files import atomic_write, not_written
 from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
-from leanrank.data.grouping import (
-    Grouping,
-    as_labels,
-    group_rows,
-    one_of_each_query,
-    one_per_query,
-    one_per_row,
-)
+from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import RankingStream, file_parts
 from leanrank.data.tables import pa
-from leanrank.data.tables.arrow import identifiers, run_starts
+from leanrank.data.tables.arrow import assemble
 from leanrank.data.tables.files import reading
 from leanrank.data.tables.layout import (
     FEATURES,
@@ -50,8 +42,6 @@ from leanrank.execution import row_blocks
 
 def open_store(path: str | os.PathLike[str]) -> RankingData:
     """Map a store; see ``RankingData.open``."""
-    if not Path(path).exists():
-        raise FileError(f"{os.fspath(path)}: there is no such file")
     data = map_store(path)
     if data is None:
         raise InputError(
@@ -80,15 +70,6 @@ def map_store(path: str | os.PathLike[str]) -> RankingData | None:
             return _mapped(batch, content, os.fspath(path))
         except _OtherLayoutError:
             return None
-
-
-def store_notes(path: str | os.PathLike[str]) -> Any:
-    """Return what ``made_from`` noted in a store; None for other files."""
-    try:
-        with pa.memory_map(os.fspath(path)) as source, pa.ipc.open_file(source) as reader:
-            return json.loads((reader.schema.metadata or {})[b"leanrank"]).get("made_from")
-    except (OSError, pa.ArrowException, KeyError, ValueError, AttributeError):
-        return None
 
 
 class Texts:
@@ -148,41 +129,18 @@ def _view(array: Any, content: AnyArray) -> AnyArray:
 
 def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
     layout = find_layout(batch.schema, column_roles({}), None, where, ("label", "qid"))
-    n_rows, given = batch.num_rows, {role: batch[name] for role, name in layout.columns.items()}
-    if n_rows == 0 or not {"label", "qid"} <= given.keys():
+    if batch.num_rows == 0 or not {"label", "qid"} <= layout.columns.keys():
         raise _OtherLayoutError
-    qid = given["qid"]
-    named = pa.types.is_dictionary(qid.type)
-    codes = _view(qid.indices if named else qid, content)
-    starts = run_starts(codes)
-    query_ids = np.array(codes[starts])
-    if named:
-        names = pa.chunked_array([qid.dictionary.take(pa.array(query_ids))])
-        query_ids = identifiers(names, "qid", where)
-    grouping = group_rows(query_ids)
-    if grouping.order is not None or len(grouping.query_ids) != len(starts):
+    table = pa.Table.from_batches([batch])
+    columns = {role: name for role, name in layout.columns.items() if role != "doc_id"}
+    X = _mapped_matrix(batch, layout, content, where)
+    data = assemble(X, table, replace(layout, columns=columns), where, runs=True)
+    if len(set(data.query_ids.tolist())) < data.n_queries:
         raise _OtherLayoutError
-    grouping = Grouping(query_ids, np.append(starts, n_rows), None)
-    numbers = {
-        role: _view(column, content)
-        for role, column in given.items()
-        if role not in ("qid", "doc_id")
-    }
-    weights = numbers.get("query_weight")
-    if weights is not None:
-        weights = one_of_each_query(weights, grouping.query_ptr, f"{where}: ")
-    documents = given.get("doc_id")
-    return RankingData.of_fields(
-        X=_mapped_matrix(batch, layout, content, where),
-        y=as_labels(numbers["label"], n_rows),
-        query_ids=query_ids,
-        query_ptr=grouping.query_ptr,
-        doc_ids=None if documents is None else Texts(documents.cast(pa.large_string())),
-        feature_names=layout.feature_names,
-        sample_weight=one_per_row(numbers.get("weight"), "weight", grouping, n_rows, low=0.0),
-        query_weight=one_per_query(weights, grouping),
-        offset=one_per_row(numbers.get("offset"), "offset", grouping, n_rows),
-    )
+    if "doc_id" not in layout.columns:
+        return data
+    documents = batch[layout.columns["doc_id"]].cast(pa.large_string())
+    return data.with_fields(doc_ids=Texts(documents))
 
 
 def _mapped_matrix(batch: Any, layout: Any, content: AnyArray, where: str) -> Matrix:
@@ -217,7 +175,6 @@ def write_store(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    made_from: Any = None,
     **options: Any,
 ) -> dict[str, int]:
     """Write a store from data of any size, in bounded memory.
@@ -236,8 +193,6 @@ def write_store(
         meanwhile its directory has room for temporary files of its size.
     format : str, optional
         That of the source, if its suffix does not tell.
-    made_from : optional
-        What to note in the file of where it comes from; JSON.
     **options
         As for ``leanrank.data.load``.
 
@@ -274,7 +229,7 @@ def write_store(
                 )
         else:
             data = gather(source, folder, storage, options.get("n_features") or 0)
-        _write(_record_batch(data, made_from), path)
+        _write(_record_batch(data), path)
     except OSError as error:
         if isinstance(error, FileError) or error.errno is None:
             raise
@@ -414,7 +369,7 @@ def _joined(ids: list[AnyArray]) -> AnyArray:
     return np.concatenate([array.astype(object) for array in ids] if "O" in kinds else ids)
 
 
-def _record_batch(data: RankingData, made_from: Any) -> Any:
+def _record_batch(data: RankingData) -> Any:
     """Return all rows as one record batch over the memory that they are in."""
     X = data.X
     n_rows, n_features = X.shape
@@ -439,10 +394,10 @@ def _record_batch(data: RankingData, made_from: Any) -> Any:
     elif data.doc_ids is not None:
         arrays["doc_id"] = pa.array([str(name) for name in data.doc_ids], pa.large_string())
     arrays |= {role: _array(numbers) for role, numbers in weights_per_row(data).items()}
-    notes = {"columns": [name for name in arrays if name in ROLES], "n_features": n_features}
-    notes |= {"names": data.feature_names} | ({} if made_from is None else {"made_from": made_from})
+    columns = [name for name in arrays if name in ROLES]
+    notes = schema_notes(columns=columns, n_features=n_features, names=data.feature_names)
     fields = [pa.field(name, array.type, False) for name, array in arrays.items()]
-    schema = pa.schema(fields, metadata=schema_notes(**notes))
+    schema = pa.schema(fields, metadata=notes)
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
 
 

@@ -272,7 +272,7 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
     if given is None or isinstance(given, RankingData):
         return given
     if hasattr(given, "__arrow_c_stream__"):
-        from leanrank.data.tables.files import frame_data
+        from leanrank.data.tables.frames import frame_data
 
         return frame_data(given)
     return RankingData(*_parts(given, name))

@@ -61,7 +61,11 @@ def test_blank_and_repeated_ratings_are_counted(write):
     [
         ("q.csv", ["q,a,1"], "line 1: the header has no column for the query"),
         ("q.csv", ["query,docid,rating", "q,a"], "line 2: the line has 2 cells"),
-        ("q.csv", ["query,docid,rating", "q,a,high"], "line 2: the rating of document 'a' 'high'"),
+        (
+            "q.csv",
+            ["query,docid,rating", "q,a,high"],
+            "line 2: the rating of document 'a' is 'high'",
+        ),
         ("q.csv", ["query,docid,rating", "q,a,٣"], "line 2: the rating of document 'a'"),
         ("q.csv", ["query,docid,rating", 'q,"a,1'], "line 2: this is not CSV"),
         ("q.csv", ["query,docid,rating", ",a,1"], "line 2: the query is '': an identifier"),

@@ -90,10 +90,9 @@ def test_threads_and_storage(scaler):
     np.testing.assert_allclose(one.X[: len(few)], slowly(scaler, few.X, few.qid), atol=1e-5)
 
 
-def test_minmax_of_extreme_values():
-    X = np.array([[-1.7e308, 1e-300], [1.7e308, 0.0], [0.0, 2e-300]])
-    out = QueryMinMaxScaler().fit_transform(X)
-    np.testing.assert_allclose(out, [[0, 0.5], [1, 0], [0.5, 1]])
+def test_minmax_of_tiny_values():
+    X = np.array([[1e-300], [0.0], [2e-300]])
+    np.testing.assert_allclose(QueryMinMaxScaler().fit_transform(X), [[0.5], [0], [1]])
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array])
@@ -151,7 +150,8 @@ def test_a_ranker_sees_no_difference_between_sparse_and_dense():
     from leanrank import DominationRanker
     from leanrank.data import RankingData, make_ranking
 
-    data = make_ranking(30, 12, 8, density=0.3, sparse=True, random_state=2)
+    data = make_ranking(30, 12, 8, density=0.3, random_state=2)
+    data = data.replace(X=sp.csr_array(data.X))
     full = RankingData(data.X.toarray() + 0.0, data.y, data.qid)
     coefs = []
     for one in (data, full):

@@ -371,8 +371,8 @@ def test_a_column_of_several_types():
 
 def test_empty_names_in_a_part_of_a_table():
     pa = pytest.importorskip("pyarrow")
-    from leanrank.data.tables import with_identifiers
+    from leanrank.data.tables.files import whole_numbers
 
-    part = with_identifiers(pa.table({"a": ["x", "7", "", "9"]}).slice(1), ["a"])
+    part = whole_numbers(pa.table({"a": ["x", "7", "", "9"]}).slice(1), ["a"])
     part.validate(full=True)
     assert part.column("a").to_pylist() == [7, None, 9]

@@ -192,7 +192,9 @@ def read_clicks(
         names["propensity"] = propensity
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
     table = read_columns(log, names, where, only=None if features is None else names.values())
-    queries, documents, sessions = (number_ids(table[n], n) for n in (query, document, session))
+    queries, documents, sessions = (
+        number_ids(table[n], n, where) for n in (query, document, session)
+    )
     if len(queries.codes) == 0:
         raise InputError(f"{where} has no rows: give at least one list with a click")
     places = _numbers(table, "position", position, where).astype(np.int64)
@@ -309,12 +311,12 @@ _CHECKS: dict[str, tuple[Any, str]] = {
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
     """Return a column of numbers; raise for the first row that is wrong."""
-    values = as_numbers(table[name], name)
+    values = as_numbers(table[name], name, where)
     is_right, remedy = _CHECKS[role]
     wrong = np.flatnonzero(~is_right(values))
     if len(wrong):
         raise InputError(
-            f"{where} has {role} {values[wrong[0]]!s} in row {wrong[0]} (counted from 0): {remedy}"
+            f"{where} has {role} {values[wrong[0]]:g} in row {wrong[0]} (counted from 0): {remedy}"
         )
     return values
 

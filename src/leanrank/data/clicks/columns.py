@@ -37,7 +37,8 @@ def read_columns(
     [3, 4]
     """
     from leanrank.data.tables import pa
-    from leanrank.data.tables.files import as_table, read_table
+    from leanrank.data.tables.files import TableFile, reading
+    from leanrank.data.tables.frames import as_table
 
     if isinstance(table, (str, os.PathLike)):
         file = Path(table)
@@ -50,7 +51,11 @@ def read_columns(
                 f"{file}: the suffix names no table: use .csv, .parquet, .arrow or .feather"
             )
         texts = [names[role] for role in ("session", "query", "document") if role in names]
-        table = read_table(file, kind, None if only is None else list(only), identifiers=texts)
+        with reading(file, kind):
+            source = TableFile(str(file), kind)
+            present = source.schema.names
+            columns = None if only is None else [name for name in only if name in present]
+            table = source.read(columns, texts)
     elif isinstance(table, Mapping):
         try:
             table = pa.table(dict(table))
@@ -85,7 +90,7 @@ class Ids:
         return np.fromiter((at.get(str(v), -1) for v in self.values), np.int64, len(self.values))
 
 
-def number_ids(column: Any, name: str) -> Ids:
+def number_ids(column: Any, name: str, where: str = "the table") -> Ids:
     """Number the distinct values of an array or an Arrow column.
 
     >>> ids = number_ids(np.array(["b", "a", "b"]), "session")
@@ -93,10 +98,11 @@ def number_ids(column: Any, name: str) -> Ids:
     ['b', 'a', 'b']
     """
     from leanrank.data.tables import pa
+    from leanrank.data.tables.arrow import refuse_nulls
 
     if not isinstance(column, pa.ChunkedArray):
         column = pa.chunked_array([pa.array(np.asarray(column))])
-    _refuse_nulls(column, name)
+    refuse_nulls(column, name, 0, where)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type):
@@ -107,20 +113,16 @@ def number_ids(column: Any, name: str) -> Ids:
     return Ids(codes, encoded.dictionary.to_pylist())
 
 
-def as_numbers(column: Any, name: str) -> AnyArray:
+def as_numbers(column: Any, name: str, where: str) -> AnyArray:
     """Return an Arrow column of numbers or truth values as an array."""
-    _refuse_nulls(column, name)
-    values = np.asarray(column.to_numpy())
+    from leanrank.data.tables.arrow import side_numbers
+
     try:
-        return values if values.dtype.kind in "biuf" else values.astype(np.float64)
+        return np.asarray(side_numbers(column, name, where))
     except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"column {name!r} holds something that is not a number") from error
-
-
-def _refuse_nulls(column: Any, name: str) -> None:
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise InputError(f"column {name!r} has no value in row {row}: every row needs one")
 
 
 def feature_data(features: Any, query: str, document: str) -> RankingData:
@@ -129,15 +131,14 @@ def feature_data(features: Any, query: str, document: str) -> RankingData:
     if is_path and os.fspath(features).lower().endswith(FORMATS["letor"]):
         features = load(features)
     if not isinstance(features, RankingData):
-        from leanrank.data.tables.files import from_table
+        from leanrank.data.tables.frames import frame_data
 
         where = os.fspath(features) if is_path else "the feature table"
         table = read_columns(features, {"query": query, "document": document}, where)
         kept = [n for n in table.column_names if n in (query, document) or n not in ROLES]
         if len(kept) < 3:
             raise InputError("the feature table has no features beside the query and the document")
-        roles = {"label": None, "qid": query, "doc_id": document}
-        return from_table(table.select(kept), where, roles, named=False)
+        return frame_data(table.select(kept), where, label=None, qid=query, doc_id=document)
     if features.doc_ids is None:
         raise InputError(
             "the features have no document ids: give RankingData its doc_ids, or a table with the "

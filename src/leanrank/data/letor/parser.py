@@ -14,9 +14,6 @@ from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.matrices import MOST_FEATURES
 
-MEASURE, DENSE, SPARSE = 0, 1, 2
-"""What becomes of the values: counted only, put in dense rows, or listed with their indices."""
-
 # Fields of the report; the entries are those listed, the place is that of the error.
 ROWS, ENTRIES, NONZEROS, WIDTH, N_HARD, ERROR, PLACE, N_FIELDS = range(8)
 
@@ -43,11 +40,11 @@ class Rules(NamedTuple):
     """How lines are read.
 
     Indices start at ``first_index``, 0 or 1. Those beyond ``n_features`` are refused, unless it is
-    negative. A dense row has ``width`` values, and what lies beyond is only counted. ``single``
-    rounds values to float32 from float64.
+    negative. Values go to dense rows of ``width`` values, and what lies beyond is only counted; or
+    they are listed with their indices. ``single`` rounds values to float32 from float64.
     """
 
-    mode: int
+    dense: bool
     needs: int
     first_index: int
     width: int
@@ -56,7 +53,7 @@ class Rules(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays that are filled from the range's first row on, unless the mode is MEASURE.
+    """Arrays that are filled from the range's first row on.
 
     Numbers that Python has to read are noted in ``hard`` with their place, their end and their slot
     in the values, -1 - row for a label.
@@ -76,10 +73,10 @@ def parse_lines(
 ) -> None:
     """Read the lines of ``text[start:stop]``.
 
-    A document without a label gets NaN, and one without a query an empty name. SPARSE leaves zeros
-    out.
+    A document without a label gets NaN, and one without a query an empty name. Zeros are not
+    listed.
     """
-    mode, needs, first_index, width, n_features, single = rules
+    dense, needs, first_index, width, n_features, single = rules
     labels, values, indices, row_stops, spans, hard = room
     row = 0
     stored = 0
@@ -106,19 +103,16 @@ def parse_lines(
         if error != FINE:
             break
         if how == HARD:
-            _note(hard, n_hard, place, at, -1 - row)
-            n_hard += 1
-        if mode != MEASURE:
-            labels[row] = value
+            n_hard = _note(hard, n_hard, place, at, -1 - row)
+        labels[row] = value
         place = _skip_blanks(text, at)
         begin, at, error = _read_query(text, place, needs)
         if error != FINE:
             break
-        if mode != MEASURE:
-            same = query >= 0 and _are_equal(text, begin, at, query, query_stop)
-            spans[row, QUERY] = -1 if same else begin
-            spans[row, QUERY_STOP] = at
-            query, query_stop = begin, at
+        same = query >= 0 and _are_equal(text, begin, at, query, query_stop)
+        spans[row, QUERY] = -1 if same else begin
+        spans[row, QUERY_STOP] = at
+        query, query_stop = begin, at
 
         previous = -1
         row_start = row * width
@@ -199,30 +193,28 @@ def parse_lines(
             if how == HARD or value != 0:
                 n_nonzero += 1
             slot = NOWHERE
-            if mode == DENSE:
+            if dense:
                 if column < width:
                     slot = row_start + column
                     values[slot] = value
-            elif mode == SPARSE and (how == HARD or value != 0):
+            elif how == HARD or value != 0:
                 slot = stored
                 values[slot] = value
                 indices[slot] = column
                 stored += 1
             if how == HARD:
-                _note(hard, n_hard, place, at, slot)
-                n_hard += 1
+                n_hard = _note(hard, n_hard, place, at, slot)
         if error != FINE:
             break
         widest = max(widest, previous - first_index + 1)
 
         document, document_stop = -1, -1
-        if text[at] == 35 and mode != MEASURE:
+        if text[at] == 35:
             document, document_stop = _find_document(text, at + 1)
         at = _next_line(text, at)
-        if mode != MEASURE:
-            spans[row, DOCUMENT] = document
-            spans[row, DOCUMENT_STOP] = document_stop
-            row_stops[row] = stored
+        spans[row, DOCUMENT] = document
+        spans[row, DOCUMENT_STOP] = document_stop
+        row_stops[row] = stored
         row += 1
     report[ROWS] = row
     report[ENTRIES] = stored
@@ -234,11 +226,11 @@ def parse_lines(
 
 
 @kernel
-def _note(hard: IntArray, at: int, place: int, stop: int, slot: int) -> None:
-    if at < len(hard):
-        hard[at, 0] = place
-        hard[at, 1] = stop
-        hard[at, 2] = slot
+def _note(hard: IntArray, at: int, place: int, stop: int, slot: int) -> int:
+    hard[at, 0] = place
+    hard[at, 1] = stop
+    hard[at, 2] = slot
+    return at + 1
 
 
 @kernel

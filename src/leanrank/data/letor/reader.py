@@ -23,7 +23,7 @@ from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.sources import BLOCK, is_regular, open_bytes, quoted
 from leanrank.errors import InputError, ParseError
-from leanrank.execution import Executor
+from leanrank.execution import Executor, SerialExecutor
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -41,11 +41,11 @@ class LetorRequest:
     n_samples: int = 16  # of which the storage is guessed
     sample_bytes: int = 2**16
 
-    def rules(self, mode: int, layout: LetorLayout) -> parser.Rules:
+    def rules(self, layout: LetorLayout) -> parser.Rules:
         """Return how the parser is to read lines."""
         label = 0 if "label" in self.optional else parser.LABEL_NEEDED
         return parser.Rules(
-            mode,
+            layout.dense,
             label | (0 if "qid" in self.optional else parser.QUERY_NEEDED),
             0 if self.zero_based else 1,
             layout.width,
@@ -124,15 +124,13 @@ def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor)
 
 def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) -> LetorLayout:
     """Look at the first lines of some ranges; a small file is looked at in full."""
-    nothing = LetorLayout(False, 0)
-    sample = _RowArrays(buffer, [], nothing, request, None)
-    reports = []
+    samples = []
     for start, stop in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
         if len(ranges) > 1 and stop - start > request.sample_bytes:
             stop = buffer.find(b"\n", start + request.sample_bytes) + 1
-        room = sample.room(slice(0), slice(0), 0)
-        reports.append(sample.report(start, stop, parser.MEASURE, room))
-    return _decide(reports, request)
+        samples.append((start, stop))
+    rows = _RowArrays(buffer, samples, LetorLayout(False, 0), request, SerialExecutor())
+    return _decide([rows.parse_numbers(at)[0] for at in range(len(samples))], request)
 
 
 def _decide(reports: list[IntArray], request: LetorRequest) -> LetorLayout:
@@ -177,8 +175,7 @@ class _RowArrays:
             )
             return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
-        nothing = np.zeros(1, dtype=np.int64)
-        self.first_row = starts(ord("\n")) if ranges else nothing
+        self.first_row = starts(ord("\n"))
         n_rows = int(self.first_row[-1])
         self.y, self.row_stops = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
         # Memory that is never written to is never taken: too much room costs nothing.
@@ -187,38 +184,32 @@ class _RowArrays:
             self.values = _zeros(n_rows, layout.width, request.dtype)
             self.indices = np.empty(0, dtype=np.int32)
         else:
-            self.first_slot = starts(ord(":")) if ranges else nothing
+            self.first_slot = starts(ord(":"))
             self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
             self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
 
-    def room(self, rows: slice, slots: slice, n_hard: int) -> parser.Room:
-        """Return where a range goes."""
-        return parser.Room(
+    def parse_numbers(self, number: int) -> tuple[IntArray, parser.Room]:
+        """Parse one range into its place, and return the parser's report and that place."""
+        start, stop = self.ranges[number]
+        rows, slots = (
+            slice(*first[number : number + 2]) for first in (self.first_row, self.first_slot)
+        )
+        room = parser.Room(
             self.y[rows],
             self.values[slots],
             self.indices if self.layout.dense else self.indices[slots],
             self.row_stops[rows],
             np.empty((len(self.y[rows]), 4), dtype=np.int64),
-            np.empty((n_hard, 3), dtype=np.int64),
+            # a hard number such as 1e23 has seven bytes with its index, and five as a label
+            np.empty(((stop - start) // 5 + 1, 3), dtype=np.int64),
         )
-
-    def report(self, start: int, stop: int, mode: int, room: parser.Room) -> IntArray:
-        """Parse lines and return the parser's report."""
         report = np.zeros(parser.N_FIELDS, dtype=np.int64)
-        rules = self.request.rules(mode, self.layout)
-        parser.parse_lines(self.text, start, stop, rules, room, report)
-        return report
+        parser.parse_lines(self.text, start, stop, self.request.rules(self.layout), room, report)
+        return report, room
 
     def parse(self, number: int) -> _Part:
-        """Parse one range into its place."""
-        start, stop = self.ranges[number]
-        rows, slots = (
-            slice(*first[number : number + 2]) for first in (self.first_row, self.first_slot)
-        )
-        # a hard number such as 1e23 has seven bytes with its index
-        room = self.room(rows, slots, (stop - start) // 7 + 1)
-        mode = parser.DENSE if self.layout.dense else parser.SPARSE
-        report = self.report(start, stop, mode, room)
+        """Parse one range into its place, its names included."""
+        report, room = self.parse_numbers(number)
         error = None
         if report[parser.ERROR] != parser.FINE:
             error = int(report[parser.ERROR]), int(report[parser.PLACE])
@@ -310,38 +301,32 @@ def _documents(buffer: Any, text: AnyArray, spans: IntArray) -> tuple[AnyArray |
     starts, stops = spans.T
     if not (starts >= 0).any():
         return None, None
-    lengths = stops - starts  # 0 where there is none
-    if not _is_bloated(int(lengths.max()), int(lengths.sum()), len(starts)):
-        characters = np.zeros((len(starts), lengths.max()), dtype=np.uint32)
+    longest = int((stops - starts).max())
+    if longest <= _LONG_NAME:
+        characters = np.zeros((len(starts), longest), dtype=np.uint32)
         if parser.copy_tokens(text, starts, stops, characters):
-            return characters.view(f"U{lengths.max()}")[:, 0], None
+            return characters.view(f"U{longest}")[:, 0], None
     names, bad = _tokens(buffer, np.maximum(spans, 0))
     return None if bad is not None else text_array([name.decode() for name in names]), bad
 
 
 def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None:
-    """Join the ids of all ranges: fixed-width text unless one long id would bloat it."""
+    """Join the ids of all ranges."""
     if all(part is None for part in parts):
         return None
     sizes = n_rows.tolist()
-    filled = [
-        np.full(n, "", "U1") if ids is None else ids for ids, n in zip(parts, sizes, strict=True)
-    ]
-    if all(part.dtype.kind == "U" for part in filled):
-        longest = max(part.dtype.itemsize for part in filled)
-        if longest * sum(sizes) <= 4 * sum(part.nbytes for part in filled):
-            return np.concatenate(filled)
-    return text_array([name for part in filled for name in part.tolist()])
+    return np.concatenate(
+        [np.full(n, "", "U1") if ids is None else ids for ids, n in zip(parts, sizes, strict=True)]
+    )
+
+
+_LONG_NAME = 64  # letters, four bytes each in an array of text of fixed width
 
 
 def text_array(names: list[str]) -> AnyArray:
-    """Return an array of fixed-width text, or of objects where one long name would bloat it."""
-    bloated = _is_bloated(max(map(len, names)), sum(map(len, names)), len(names))
-    return np.array(names, dtype=object if bloated else str)
-
-
-def _is_bloated(longest: int, total: int, n: int) -> bool:
-    return longest * n > 8 * total + 2**16
+    """Return an array of fixed-width text, or of objects if a name is long."""
+    is_long = max(map(len, names), default=0) > _LONG_NAME
+    return np.array(names, dtype=object if is_long else str)
 
 
 def _zeros(n_rows: int, width: int, dtype: Any) -> AnyArray:

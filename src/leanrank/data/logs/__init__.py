@@ -9,9 +9,10 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from leanrank.data.sources import decimal, shown_name, text_lines
 from leanrank.errors import FileError, ParseError
@@ -76,21 +77,21 @@ def identifier(value: Any, what: str, place: Place) -> str:
     """Return an identifier as text; whole numbers are written out."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, str) or not value.strip() or "\0" in value or not _encodes(value):
+    if not isinstance(value, str) or not value.strip() or not _encodes(value):
         raise place.fault(f"the {what} is {brief(value)}: an identifier is text or a whole number")
     return value
 
 
 def number(value: Any, what: str, place: Place) -> float:
     """Return a finite number, given as a number or as text."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise place.fault(f"the {what} is {brief(value)}, not a number")
-    try:
-        real = decimal(value.strip()) if isinstance(value, str) else float(value)
-    except OverflowError:
-        real = math.inf
+    real = math.nan
+    if isinstance(value, str):
+        real = decimal(value.strip())
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            real = float(value)
     if not math.isfinite(real):
-        raise place.fault(f"the {what} {brief(value)} is not a finite number")
+        raise place.fault(f"the {what} is {brief(value)}, not a finite number")
     return real
 
 
@@ -131,20 +132,15 @@ def _encodes(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
-
-
 def _parsed(text: str, name: str, line: int) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         line += error.lineno - 1
         problem = f"this is not JSON ({error.msg})"
         raise ParseError(problem, path=name, line=line, column=error.colno) from None
     except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ParseError(f"this JSON cannot be used ({why})", path=name, line=line) from None
+        raise ParseError(f"this JSON cannot be used ({error})", path=name, line=line) from None
 
 
 def _checked(value: Any, place: Place) -> tuple[Place, dict[str, Any]]:
@@ -297,19 +293,11 @@ def _features(
             f"{where} has no features: ask Elasticsearch and OpenSearch for ext.ltr_log, Solr for "
             "fl=[features], Vespa for match-features"
         )
-    pairs = (
-        _solr_pairs(text, where, place) if text is not None else _ltr_pairs(entries, where, place)
-    )
+    pairs = _ltr_pairs(entries, where, place) if text is None else _solr_pairs(text, where, place)
     features: dict[str, float | None] = {}
     for name, value in pairs:
-        if (
-            type(value) is float
-            and math.isfinite(value)
-            and type(name) is str
-            and name.isidentifier()
-        ):
-            real: float | None = value  # nearly all of them, and a log has millions
-        else:
+        real: float | None = value  # nearly always a number, and a log has millions
+        if type(value) is not float or type(name) is not str or not math.isfinite(value):
             name = identifier(name, f"name of a feature of {where}", place)
             what = f"feature {name[:60]!r} of {where}"
             real = None if value is None else number(value, what, place)

@@ -249,7 +249,6 @@ def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the ordinal of a click is {brief(ordinal)}, not a whole number")
     if named is None and ordinal is None:
         raise place.fault("a click has neither object.object_id nor position.ordinal")
-    timestamp(record.get("timestamp"), place)  # checked, though a click is not kept by its time
     document = None if named is None else identifier(named, "object_id", place)
     session = None if session is None else identifier(session, "query_id", place)
     return session, _Click(document, ordinal)
@@ -274,7 +273,6 @@ def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
         raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")
     if kind != "interaction" or record.get("type") not in actions:
         return None
-    timestamp(record.get("timestamp"), place)
     click = _Click(identifier(record.get("item"), "item", place), None)
     ranking = record.get("ranking")
     return (None if ranking is None else identifier(ranking, "ranking", place)), click

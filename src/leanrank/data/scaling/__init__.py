@@ -34,10 +34,7 @@ def by_query(how: str, X: AnyArray, query_ptr: IntArray, n_jobs: int | None) -> 
 
 def _minmax(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
     low, high = (f.reduceat(X, starts, axis=0) for f in (np.minimum, np.maximum))
-    with np.errstate(over="ignore"):
-        span = high - low
-    if np.isinf(span).any():  # the difference of the largest numbers is not a number
-        return _minmax(X / 2, starts, sizes)
+    span = high - low
     span[span == 0] = np.inf
     X -= np.repeat(low, sizes, axis=0)
     X /= np.repeat(span, sizes, axis=0)

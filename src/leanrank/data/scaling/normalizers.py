@@ -110,15 +110,14 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Any:
         """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
-        self = cls()
+        self, sound = cls(), set(fields) == set(cls._learned)
         try:
             learned = np.array([fields[name] for name in cls._learned], dtype=np.float64)
             for name, values in zip(cls._learned, learned, strict=True):
                 setattr(self, f"{name}_", values)
                 self.n_features_in_ = len(values)
-            sound = set(fields) == set(cls._learned) and bool(np.isfinite(learned).all())
-            shaped = learned.ndim == 2 and learned.size > 0
-            sound = sound and (not cls._learned or shaped) and self._is_sound()
+            shaped = not cls._learned or (learned.ndim == 2 and learned.size > 0)
+            sound = sound and shaped and bool(np.isfinite(learned).all()) and self._is_sound()
         except (KeyError, TypeError, ValueError, OverflowError):
             sound = False
         if not sound:

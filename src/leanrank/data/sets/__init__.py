@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +31,12 @@ def make_ranking(
     n_features: int = 20,
     *,
     n_informative: int | None = None,
-    n_levels: int | None = None,
-    level_shares: Sequence[float] | None = None,
+    n_levels: int = 3,
     label_noise: float = 0.5,
-    query_spread: float = 0.5,
     density: float = 1.0,
     correlation: float = 0.0,
-    columns: Literal["uniform", "zipf"] = "uniform",
-    unit_rows: bool = False,
-    sparse: bool | None = None,
     dtype: npt.DTypeLike = np.float64,
-    random_state: Any = 0,
+    random_state: int | None = 0,
     return_coef: bool = False,
     n_jobs: int | None = None,
 ) -> Any:
@@ -61,30 +57,19 @@ def make_ranking(
     n_informative : int, optional
         Features with a weight other than zero; 5 by default, or all if there are fewer.
     n_levels : int, default=3
-        Labels are 0, ..., n_levels − 1.
-    level_shares : sequence of float, optional
-        Share of the documents at each level, from 0 up. By default each level has half the share of
-        the one below, which is about what judged web searches look like. Some queries have many
-        good documents and some have none.
+        Labels are 0, ..., n_levels − 1. Each level has half the share of the one below, which is
+        about what judged web searches look like. Some queries have many good documents and some
+        have none.
     label_noise : float, default=0.5
         Standard deviation of the noise; that of Xw is 1.
-    query_spread : float, default=0.5
-        Standard deviation of how easy a query is.
     density : float, default=1.0
-        Share of X that is not zero.
+        Share of X that is not zero. X is CSR below 0.25.
     correlation : float, default=0.0
         Correlation of any two features, in [0, 1).
-    columns : {"uniform", "zipf"}, default="uniform"
-        With "zipf" the features are words: their frequencies follow Zipf's law, their values are
-        (1 + log count) · idf, and X is sparse.
-    unit_rows : bool, default=False
-        Scale every document to Euclidean length 1.
-    sparse : bool, optional
-        Store X as CSR; by default if the density is below 0.25.
     dtype : {float64, float32}
         How X is stored.
-    random_state : int, RandomState, Generator or None, default=0
-        The seed, or where to draw one from.
+    random_state : int or None, default=0
+        The seed; None is another one each time.
     return_coef : bool, default=False
         Give the pair of data and w.
     n_jobs : int, optional
@@ -107,14 +92,9 @@ def make_ranking(
         n_features=n_features,
         n_informative=n_informative,
         n_levels=n_levels,
-        level_shares=level_shares,
         label_noise=label_noise,
-        query_spread=query_spread,
         density=density,
         correlation=correlation,
-        columns=columns,
-        unit_rows=unit_rows,
-        sparse=sparse,
         dtype=dtype,
         random_state=random_state,
     )
@@ -128,7 +108,6 @@ def stream_ranking(
     docs_per_query: int | tuple[int, int] = 50,
     n_features: int = 20,
     *,
-    start: int = 0,
     queries_per_chunk: int | None = None,
     n_jobs: int | None = None,
     **shape: Any,
@@ -143,8 +122,6 @@ def stream_ranking(
         Where to stop; by default the stream does not end.
     docs_per_query, n_features, n_jobs, **shape
         As in ``make_ranking``.
-    start : int, default=0
-        Number of the first query; what comes before is not drawn.
     queries_per_chunk : int, optional
         Queries of each piece; by default a few million numbers' worth.
 
@@ -157,25 +134,23 @@ def stream_ranking(
     >>> [chunk.n_queries for chunk in stream_ranking(25, queries_per_chunk=10)]
     [10, 10, 5]
     """
-    shape.setdefault("random_state", 0)
     recipe = make_recipe(docs_per_query=docs_per_query, n_features=n_features, **shape)
     if queries_per_chunk is None:
         queries_per_chunk = 8 * recipe.queries_per_block
     check_whole("queries_per_chunk", queries_per_chunk)
-    check_whole("start", start, low=0)
     if n_queries is not None:
         check_whole("n_queries", n_queries)
-    return _chunks(recipe, start, n_queries, queries_per_chunk, n_jobs)
+    return _chunks(recipe, n_queries, queries_per_chunk, n_jobs)
 
 
 def _chunks(
-    recipe: Recipe, start: int, stop: int | None, step: int, n_jobs: int | None
+    recipe: Recipe, n_queries: int | None, step: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    at = start
-    while stop is None or at < stop:
-        end = at + step if stop is None else min(at + step, stop)
-        yield _queries(recipe, at, end, n_jobs)
-        at = end
+    for first in count(0, step):
+        last = first + step if n_queries is None else min(first + step, n_queries)
+        if first >= last:
+            return
+        yield _queries(recipe, first, last, n_jobs)
 
 
 def _queries(recipe: Recipe, first: int, last: int, n_jobs: int | None) -> RankingData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import MOST_FEATURES, csr
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables import pa, pc
+from leanrank.data.tables.files import Piece
 from leanrank.data.tables.layout import (
     FEATURES,
     INDICES,
@@ -27,20 +28,19 @@ _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns 
 
 def build(
     layout: Layout,
-    sizes: Sequence[int],
-    read: Callable[[int], pa.Table],
+    pieces: Sequence[Piece],
     executor: Executor,
     where: str = "the table",
     *,
     row0: int = 0,
     runs: bool = False,
 ) -> RankingData:
-    """Build a set from pieces, each read in any thread.
+    """Build a set from pieces of a table, each read in any thread.
 
     With ``runs``, rows stay in their order: a query that comes back is another one of that name.
     ``row0`` is the number of the first row in messages.
     """
-    ptr = np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
+    ptr = np.cumsum([0, *(n for n, _ in pieces)], dtype=np.int64)
     n_rows = int(ptr[-1])
     width = (layout.n_features or 0) if layout.packed else len(layout.features)
     names = layout.features
@@ -49,48 +49,56 @@ def build(
     X = np.empty((n_rows, 0 if layout.sparse else width), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
 
-    def piece(at: int) -> tuple[pa.Table, Any]:
-        table, begin = read(at), int(ptr[at])
-        table.validate(full=True)
+    def fill(at: int) -> tuple[pa.Table, Any]:
+        table, begin = pieces[at][1](), int(ptr[at])
         if layout.sparse:
             return table.select(side), _entries(table, layout, row0 + begin, where)
         rows = X[begin : int(ptr[at + 1])]
         if layout.packed:
             column = table.column(FEATURES)
-            _refuse_nulls(column, FEATURES, row0 + begin, where)
+            refuse_nulls(column, FEATURES, row0 + begin, where)
             rows.reshape(-1)[:] = _joined(_numbers(_flattened(column)))
         else:
             fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
         _refuse_infinity(rows, names, row0 + begin, where)
         return table.select(side), None
 
-    pieces = executor.map(piece, range(len(sizes)))
-    matrix = _stack([part for _, part in pieces], layout, where) if layout.sparse else X
-    sides = pa.concat_tables([table for table, _ in pieces], promote_options="permissive")
+    filled = executor.map(fill, range(len(pieces)))
+    matrix = _stack([part for _, part in filled], layout, where) if layout.sparse else X
+    sides = pa.concat_tables([table for table, _ in filled], promote_options="permissive")
+    return assemble(matrix, sides, layout, where, runs=runs)
+
+
+def assemble(
+    X: Any, sides: pa.Table, layout: Layout, where: str, *, runs: bool = False
+) -> RankingData:
+    """Put features together with the columns beside them; ``runs`` as for ``build``."""
     values = {role: sides.column(name) for role, name in layout.columns.items()}
-    qid = identifiers(values["qid"], layout.columns["qid"], where) if "qid" in values else None
-    starts = run_starts(qid) if runs and qid is not None else None
-    ids: Any = qid
-    if starts is not None:
-        ids = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, n_rows)))
-    weights = _side_numbers(values.get("query_weight"), "query_weight", where)
+    ids = names = starts = None
+    if "qid" in values:
+        ids, names = query_codes(values["qid"], layout.columns["qid"], where)
+    if runs and ids is not None:
+        codes, starts = ids, run_starts(ids)
+        ids = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
+    weights = side_numbers(values.get("query_weight"), "query_weight", where)
     if weights is not None:
-        grouping = group_rows(ids, n_rows)
-        weights = one_of_each_query(grouping.take(weights), grouping.query_ptr)
+        grouping = group_rows(ids, X.shape[0])
+        weights = one_of_each_query(grouping.take(weights), grouping.query_ptr, f"{where}: ")
     documents = values.get("doc_id")
     if documents is not None:
         documents = np.array(documents.cast(pa.string()).to_pylist(), dtype=str)
     data = RankingData(
-        matrix,
-        _side_numbers(values.get("label"), "label", where, nulls_are_nan=True),
+        X,
+        side_numbers(values.get("label"), "label", where, nulls_are_nan=True),
         ids,
         doc_ids=documents,
         feature_names=layout.feature_names,
-        sample_weight=_side_numbers(values.get("weight"), "weight", where),
+        sample_weight=side_numbers(values.get("weight"), "weight", where),
         query_weight=weights,
-        offset=_side_numbers(values.get("offset"), "offset", where),
+        offset=side_numbers(values.get("offset"), "offset", where),
     )
-    return data if starts is None or qid is None else data.with_fields(query_ids=qid[starts])
+    found = data.query_ids if starts is None else codes[starts]
+    return data.with_fields(query_ids=found if names is None else names[found])
 
 
 def run_starts(ids: AnyArray) -> IntArray:
@@ -172,7 +180,8 @@ def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str
     )
 
 
-def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
+def refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
+    """Raise for the first row of a column that has no value."""
     if column.null_count:
         row = row0 + int(pc.index(column.is_null(), True).as_py())
         raise InputError(
@@ -181,40 +190,42 @@ def _refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> 
         )
 
 
-def _side_numbers(
+def side_numbers(
     column: pa.ChunkedArray | None, role: str, where: str, nulls_are_nan: bool = False
 ) -> AnyArray | None:
+    """Return a column of numbers beside the features, one per row."""
     if column is None:
         return None
     if not nulls_are_nan:
-        _refuse_nulls(column, role, 0, where)
-    return _joined(_numbers(column)).astype(np.float64)
+        refuse_nulls(column, role, 0, where)
+    return _joined(_numbers(column)).astype(np.float64, copy=False)
 
 
-def identifiers(column: pa.ChunkedArray, name: str, where: str) -> AnyArray:
-    """Return query identifiers: whole numbers stay numbers, anything else is looked up once."""
-    _refuse_nulls(column, name, 0, where)
-    if pa.types.is_integer(column.type) and column.num_chunks:
-        return np.concatenate([chunk.to_numpy() for chunk in column.chunks])
+def query_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[IntArray, AnyArray | None]:
+    """Return one number per row, and the query of each number unless they are the queries."""
+    refuse_nulls(column, name, 0, where)
+    if pa.types.is_integer(column.type):
+        return _joined(_numbers(column)), None
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries()
     if encoded.num_chunks == 0:
-        return np.empty(0, dtype=object)
+        return np.zeros(0, dtype=np.int64), None
     distinct = encoded.chunk(0).dictionary.to_pylist()
-    values = np.array(distinct) if all(isinstance(v, (str, int, float)) for v in distinct) else None
-    if values is None:
-        values = np.empty(len(distinct), dtype=object)
-        values[:] = distinct
+    if all(isinstance(value, (str, int, float)) for value in distinct):
+        names = np.array(distinct)
+    else:
+        names = np.empty(len(distinct), dtype=object)
+        names[:] = distinct
     codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-    return np.asarray(values[np.concatenate(codes)])
+    return _joined(codes), names
 
 
 def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
     """Return the indices, the values and the row lengths of sparse features."""
     columns = [table.column(name) for name in (INDICES, VALUES)]
     for name, column in zip((INDICES, VALUES), columns, strict=True):
-        _refuse_nulls(column, name, row0, where)
+        refuse_nulls(column, name, row0, where)
     lengths, other = (pc.list_value_length(column).to_numpy() for column in columns)
     if not np.array_equal(lengths, other):
         row = _row(row0 + int(np.flatnonzero(lengths != other)[0]))

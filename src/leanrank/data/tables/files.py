@@ -1,182 +1,203 @@
-"""Data frames, and tables in Parquet, Arrow and CSV files: loaded and written.
-
-Frames pass through the Arrow PyCapsule interface, which pandas, polars, pyarrow, DuckDB and others
-implement: nothing here depends on the library of a table.
-"""
+"""CSV, Parquet and Arrow files as Arrow tables: whole, in pieces for threads, or batch by batch."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
+from leanrank.data.sources import is_regular, open_bytes
+from leanrank.data.tables import csv, pa, pc, pq
+from leanrank.errors import FileError, InputError, LeanrankError
+from leanrank.execution import row_blocks
 
-from leanrank._files import atomic_write
-from leanrank.data.formats import ROLES
-from leanrank.data.grouping import check_optional
-from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import compressed
-from leanrank.data.tables import pa, pq, read_csv
-from leanrank.data.tables.arrow import build, table_rows
-from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
-from leanrank.errors import (
-    FileError,
-    InputError,
-    LeanrankError,
-    MissingDependencyError,
-    check_choice,
-)
-from leanrank.execution import make_executor, row_blocks
+Piece = tuple[int, Callable[[], Any]]
+"""A number of rows, and what reads them."""
 
 
-def from_frame(
-    frame: Any,
-    *,
-    label: str | None = "label",
-    qid: str | None = "qid",
-    doc_id: str | None = None,
-    weight: str | None = None,
-    query_weight: str | None = None,
-    offset: str | None = None,
-    features: Sequence[str] | None = None,
-    optional: Collection[str] = (),
-    n_jobs: int | None = None,
-) -> RankingData:
-    """Make a ranking data set from a data frame or an Arrow table.
+@contextmanager
+def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """Turn whatever Arrow says of a bad file into one sentence."""
+    shown = "CSV" if kind == "csv" else kind.title()
+    try:
+        yield
+    except LeanrankError:
+        raise
+    except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise FileError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(f"{path}: this is no {shown} file that can be read ({error})") from error
+
+
+def table_files(path: str | os.PathLike[str], kind: str, header: bool = True) -> list[TableFile]:
+    """Return the Parquet files of a directory or a pattern by name, or the one file."""
+    place, files = Path(path), [Path(path)]
+    if kind == "parquet" and "*" in place.name and not place.exists():
+        files = sorted(place.parent.glob(place.name))
+    elif kind == "parquet" and place.is_dir():
+        files = sorted(f for f in place.glob("*.parquet") if not f.name.startswith((".", "_")))
+    if not files:
+        raise FileError(f"{path}: there are no .parquet files here")
+    return [TableFile(str(file), kind, header) for file in files]
+
+
+class TableFile:
+    """One file of a table.
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatchReader, ...
-        Anything with the Arrow PyCapsule interface.
-    label, qid : str or None
-        The columns of the labels and of the queries; None if there is none. A label without a value
-        means that the document is not labelled.
-    doc_id, weight, query_weight, offset : str, optional
-        The columns of these parts of ``RankingData``; by default those of these names, if there
-        are any. For another use, list them in ``features``.
-    features : list of str, optional
-        The feature columns; by default all others, in their order. X is float32 if all of them
-        are, and float64 otherwise. An empty value is missing, NaN in X.
-    optional : collection of {"label", "qid"}
-        Columns that the table may lack.
-    n_jobs : int, optional
-        Number of threads.
+    path : str
+    kind : {"csv", "parquet", "arrow"}
+    header : bool
+        Whether the first line of a CSV file holds the names of the columns. Without, the columns
+        are named by their number from 1.
 
-    Returns
-    -------
-    RankingData
-
-    Notes
-    -----
-    A table may also hold sparse features, in two list columns ``indices`` (counted from 0) and
-    ``values``, as ``to_frame`` writes them. The number of features is then noted in the table's
-    metadata; in a table without notes it is the largest index plus one.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> table = pyarrow.table(
-    ...     {"qid": ["a", "a"], "bm25": [1.5, 0.5], "clicks": [3, 4], "grade": [1, 0]}
-    ... )
-    >>> data = from_frame(table, label="grade")
-    >>> data.feature_names, data.X.tolist()
-    (('bm25', 'clicks'), [[1.5, 3.0], [0.5, 4.0]])
-    """
-    roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
-    roles |= {"query_weight": query_weight, "offset": offset}
-    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
-
-
-def frame_data(frame: Any) -> RankingData:
-    """Return a data frame with columns label and qid, for functions that take no other names."""
-    return from_table(as_table(frame), "the data frame", column_roles({}), named=False)
-
-
-def from_table(
-    table: Any,
-    where: str,
-    roles: Mapping[str, str | None],
-    features: Sequence[str] | None = None,
-    optional: Collection[str] = (),
-    n_jobs: int | None = None,
-    among: Collection[str] | None = None,
-    named: bool = True,
-) -> RankingData:
-    """Make a ranking data set from an Arrow table that messages call ``where``."""
-    layout = find_layout(
-        table.schema, roles, features, where, check_optional(optional), among, named
-    )
-    needed = table.select(layout.needed)
-    blocks = row_blocks(needed.num_rows) or [(0, 0)]
-    return build(
-        layout,
-        [stop - start for start, stop in blocks],
-        lambda at: needed.slice(blocks[at][0], blocks[at][1] - blocks[at][0]),
-        make_executor(n_jobs),
-        where,
-    )
-
-
-def to_frame(
-    data: RankingData, backend: Literal["pyarrow", "pandas", "polars"] | str = "pyarrow"
-) -> Any:
-    """Return a ranking data set as a data frame.
-
-    Parameters
+    Attributes
     ----------
-    data : RankingData
-        Its rows are given query by query.
-    backend : {"pyarrow", "pandas", "polars"}, default="pyarrow"
-        The library of the data frame, or any other that narwhals knows.
-
-    Returns
-    -------
-    DataFrame or Table
-        Columns ``label``, ``qid``, those of ``doc_id``, ``weight``, ``query_weight`` and ``offset``
-        that the data have, then one per feature, named ``f1``, ``f2``, ... if the features have no
-        names. Sparse features are two list columns, ``indices`` and ``values``.
-
-    Examples
-    --------
-    >>> data = RankingData([[1.0, 2.0]], [3], qid=["a"])
-    >>> to_frame(data).to_pylist()
-    [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
+    schema : pyarrow.Schema
+        Names and types of the columns; those of CSV are found from the first block.
+    row_bytes : float
+        About how many bytes a row has in memory.
     """
-    table = table_rows(data, table_schema(data), 0, len(data))
-    if backend == "pyarrow":
-        return table
-    try:
-        import narwhals
-    except ImportError as error:
-        raise MissingDependencyError("narwhals", "frames", f"a data frame of {backend}") from error
-    try:
-        return narwhals.from_arrow(table, backend=backend).to_native()
-    except (ImportError, TypeError, ValueError) as error:
-        raise InputError(
-            f"backend={backend!r} is not known or not installed: choose 'pyarrow', 'pandas' or "
-            "'polars'"
-        ) from error
 
+    def __init__(self, path: str, kind: str, header: bool = True) -> None:
+        self.path, self.kind, self._header = path, kind, header
+        with reading(path, kind):
+            if kind == "parquet":
+                self._metadata = pq.read_metadata(path)
+                self.schema = self._metadata.schema.to_arrow_schema()
+                groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+                size = sum(group.total_byte_size for group in groups)
+                self.row_bytes = size / max(1, self._metadata.num_rows)
+            elif kind == "arrow":
+                with self._open_arrow() as reader:
+                    self.schema = reader.schema
+                    some = reader.get_batch(0) if reader.num_record_batches else None
+                    self.row_bytes = 0 if some is None else some.nbytes / max(1, some.num_rows)
+            else:
+                with open_bytes(path) as stream:
+                    # unpacked text is read once; Arrow's threads must not hold Python's own file
+                    packed = path == "-" or not is_regular(stream)
+                    self._content = pa.py_buffer(stream.read()) if packed else None
+                found = self._csv(csv.open_csv, csv.ConvertOptions()).schema
+                names = _csv_names(found.names, header, path)
+                self.schema = pa.schema(
+                    [field.with_name(name) for name, field in zip(names, found, strict=True)]
+                )
+                self.row_bytes = 8.0 * len(names)
 
-def as_table(frame: Any) -> Any:
-    """Return an Arrow table of any object with the Arrow PyCapsule interface."""
-    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
-        remedy = " (collect it first)" if hasattr(frame, "collect") else ""
-        raise InputError(
-            f"{type(frame).__name__} is not a table that Arrow can read{remedy}: give a DataFrame "
-            "of pandas 2.2 or polars 1.0 or later, or a pyarrow Table; for arrays use RankingData"
+    def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
+        """Return the whole file as a table.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Which to read; by default all. Those of CSV are then numbers, but for ``texts``.
+        texts : collection of str
+            The columns of CSV that hold names: text, unless all are whole numbers.
+        """
+        if self.kind == "csv":
+            table = self._csv(csv.read_csv, self._convert(columns, texts))
+            names = self.schema.names if columns is None else list(columns)
+            return whole_numbers(table.rename_columns(names), texts)
+        if self.kind == "parquet":
+            with pq.ParquetFile(self.path) as parquet:
+                return _sound(parquet.read(columns))
+        with self._open_arrow() as reader:
+            table = reader.read_all()
+            return _sound(table if columns is None else table.select(columns))
+
+    def pieces(self, columns: Sequence[str], texts: Collection[str]) -> list[Piece]:
+        """Return the pieces of the file that can be read in threads, in their order."""
+        if self.kind != "parquet":
+            return table_pieces(self.read(columns, texts))
+
+        def read(group: int) -> Any:
+            with (
+                reading(self.path, "parquet"),
+                pq.ParquetFile(self.path, metadata=self._metadata) as file,
+            ):
+                # Row groups are the unit of parallel work: threads inside one would compete.
+                return _sound(file.read_row_group(group, columns=columns, use_threads=False))
+
+        rows = [
+            self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)
+        ]
+        found: list[Piece] = [(n, partial(read, at)) for at, n in enumerate(rows)]
+        return found or table_pieces(self.read(columns))
+
+    def batches(self, columns: Sequence[str], texts: Collection[str], n_rows: int) -> Iterator[Any]:
+        """Yield the file as tables of about ``n_rows`` rows; names in CSV stay text."""
+        if self.kind == "csv":
+            for batch in self._csv(csv.open_csv, self._convert(columns, texts)):
+                yield pa.Table.from_batches([batch]).rename_columns(list(columns))
+        elif self.kind == "arrow":
+            with self._open_arrow() as reader:
+                for at in range(reader.num_record_batches):
+                    yield _sound(pa.Table.from_batches([reader.get_batch(at)]).select(columns))
+        elif self._metadata.num_row_groups:  # older releases of Arrow fail on none
+            with pq.ParquetFile(self.path, buffer_size=2**20) as parquet:
+                for batch in parquet.iter_batches(n_rows, columns=columns, use_threads=False):
+                    yield _sound(pa.Table.from_batches([batch]))
+
+    def _open_arrow(self) -> Any:
+        return pa.ipc.open_file(pa.OSFile(self.path))
+
+    def _csv(self, read: Callable[..., Any], convert: Any) -> Any:
+        options = csv.ReadOptions(
+            autogenerate_column_names=not self._header, use_threads=read is csv.read_csv
         )
-    try:
-        return without_views(pa.table(frame))
-    except (pa.ArrowException, TypeError) as error:
-        raise InputError(
-            f"{type(frame).__name__} has a column that Arrow cannot hold ({error}): give each "
-            "column one type"
-        ) from error
+        content = self._content
+        source = pa.OSFile(self.path) if content is None else pa.BufferReader(content)
+        return read(source, options, convert_options=convert)
+
+    def _convert(self, columns: Sequence[str] | None, texts: Collection[str]) -> Any:
+        """Return the types of columns: of a later block, numbers that begin whole may be others."""
+        # without a header, Arrow names columns from f0 on
+        names = self.schema.names
+        own = {name: name if self._header else f"f{at}" for at, name in enumerate(names)}
+        types = {own[name]: pa.string() for name in texts if name in own}
+        for name in columns or ():
+            if not pa.types.is_boolean(self.schema.field(name).type):
+                types.setdefault(own[name], pa.float64())
+        included = None if columns is None else [own[name] for name in columns]
+        return csv.ConvertOptions(column_types=types, include_columns=included)
+
+
+def table_pieces(table: Any) -> list[Piece]:
+    """Cut a table into pieces."""
+    blocks = row_blocks(table.num_rows) or [(0, 0)]
+    return [(high - low, partial(table.slice, low, high - low)) for low, high in blocks]
+
+
+def whole_numbers(table: Any, names: Collection[str]) -> Any:
+    """Return a table in which columns of text are whole numbers where nothing is lost by it.
+
+    That is, where all are written as numbers are (``7``, not ``07`` or ``7.0``) and fit 64 bits. An
+    empty text is missing.
+
+    >>> table = pa.table({"a": ["7", "10"], "b": ["7", "07"]})
+    >>> whole_numbers(table, ["a", "b"]).to_pydict()
+    {'a': [7, 10], 'b': ['7', '07']}
+    """
+    for name in set(names) & set(table.column_names):
+        column = table.column(name)
+        if not pa.types.is_string(column.type):
+            continue
+        empty = pc.equal(column, "")
+        if pc.any(empty).as_py():
+            # a copy: Arrow 18 makes invalid texts of a part of a column
+            whole = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
+            column = pc.if_else(empty, None, pa.chunked_array([whole]))
+        with suppress(pa.ArrowInvalid):  # not numbers, or beyond 64 bits
+            numbers = column.cast(pa.int64())
+            if numbers.cast(pa.string()).equals(column):
+                column = numbers
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def without_views(table: Any) -> Any:
@@ -196,243 +217,23 @@ def without_views(table: Any) -> Any:
     return table
 
 
-@contextmanager
-def reading(file: str | os.PathLike[str], kind: str = "parquet") -> Iterator[None]:
-    """Turn whatever Arrow says of a bad file into one sentence."""
-    shown = "CSV" if kind == "csv" else kind.title()
-    try:
-        yield
-    except LeanrankError:
-        raise
-    except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise FileError(f"{file}: cannot read this file ({error})") from error
-        raise InputError(f"{file}: this is no {shown} file that can be read ({error})") from error
+def _sound(table: Any) -> Any:
+    table.validate(full=True)
+    return without_views(table)
 
 
-def read_table(
-    path: str | os.PathLike[str],
-    kind: str,
-    columns: Sequence[str] | None = None,
-    *,
-    header: bool = True,
-    identifiers: Collection[str] = (),
-) -> Any:
-    """Return a file as an Arrow table whose content is valid.
-
-    Parameters
-    ----------
-    path : str or path
-    kind : {"parquet", "csv", "arrow"}
-    columns : sequence of str, optional
-        Which to read, as far as they are there; by default all.
-    header : bool
-        Whether the first line of a CSV file holds the names of the columns. Without, the columns
-        are named by their number from 1.
-    identifiers : collection of str
-        The columns of a CSV file that hold names: text, unless all are whole numbers.
-    """
-    with reading(path, kind):
-        if kind == "csv":
-            table = read_csv(path, header, identifiers)
-        elif kind == "arrow":
-            with pa.OSFile(os.fspath(path)) as source, pa.ipc.open_file(source) as reader:
-                table = reader.read_all()
-        else:
-            with pq.ParquetFile(path) as parquet:
-                known = parquet.schema_arrow.names
-                table = parquet.read([name for name in columns or () if name in known] or None)
-        table.validate(full=True)
-        return without_views(table)
-
-
-def load_table(
-    path: str | os.PathLike[str],
-    kind: str,
-    *,
-    header: bool = True,
-    features: Sequence[str] | None = None,
-    optional: Collection[str] = (),
-    n_jobs: int | None = None,
-    among: Collection[str] | None = None,
-    **columns: str | None,
-) -> RankingData:
-    """Load an Arrow or a CSV file; see ``leanrank.data.load``."""
-    roles = column_roles(columns, ("features", "header", "n_jobs", "optional"))
-    with reading(path, kind):
-        table = read_table(path, kind, header=header, identifiers=identifier_columns(roles))
-        data = from_table(table, os.fspath(path), roles, features, optional, n_jobs, among)
-    return data if header else data.with_fields(feature_names=None)
-
-
-def identifier_columns(roles: dict[str, Any]) -> list[str]:
-    """Return the columns that hold the names of queries and documents, if the table has them."""
-    return [str(roles.get(role) or role) for role in ("qid", "doc_id")]
-
-
-def load_parquet(
-    path: str | os.PathLike[str],
-    *,
-    features: Sequence[str] | None = None,
-    optional: Collection[str] = (),
-    n_jobs: int | None = -1,
-    among: Collection[str] | None = None,
-    **columns: str | None,
-) -> RankingData:
-    """Load a Parquet file, or all Parquet files of a directory in the order of their names.
-
-    Parameters
-    ----------
-    path : str or path
-        A file, or a directory of part files; names that begin with a dot or an underscore are
-        passed over.
-    features, optional
-        As in ``leanrank.data.from_frame``.
-    among : collection of str, optional
-        Read only features of these names, if any of them is there.
-    n_jobs : int, default=-1
-        Number of threads.
-    **columns
-        ``label``, ``qid``, ``doc_id``, ``weight``, ``query_weight`` and ``offset``, as in
-        ``leanrank.data.from_frame``. A file that leanrank wrote remembers which of its columns
-        are which.
-
-    Returns
-    -------
-    RankingData
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"], feature_names=["bm25"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dump_parquet(data, f"{folder}/small.parquet")
-    ...     load_parquet(f"{folder}/small.parquet").feature_names
-    ('bm25',)
-    """
-    roles = column_roles(columns, ("features", "n_jobs", "optional"))
-    files = part_files(Path(path))
-    layouts: list[Layout] = []
-    groups: list[tuple[Path, Any, int]] = []
-    with reading(path):
-        for file in files:
-            metadata = pq.read_metadata(file)
-            schema = metadata.schema.to_arrow_schema()
-            layouts.append(find_layout(schema, roles, features, str(file), optional, among))
-            groups += [(file, metadata, group) for group in range(metadata.num_row_groups)]
-        layout = agree(layouts, files)
-        needed = layout.needed
-
-        def read(at: int) -> Any:
-            file, metadata, group = groups[at]
-            with reading(file), pq.ParquetFile(file, metadata=metadata) as parquet:
-                # Row groups are the unit of parallel work: threads inside one would compete.
-                return parquet.read_row_group(group, columns=needed, use_threads=False)
-
-        sizes = [metadata.row_group(group).num_rows for _, metadata, group in groups]
-        if not groups:
-            sizes, read = [0], lambda at: pq.read_table(files[0], columns=needed)
-        return build(layout, sizes, read, make_executor(n_jobs), str(path))
-
-
-def dump_parquet(
-    data: RankingData | Iterable[RankingData],
-    path: str | os.PathLike[str],
-    *,
-    compression: str = "none",
-    cells_per_group: int = 1 << 21,
-) -> None:
-    """Write a ranking data set to a Parquet file.
-
-    The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
-    load in parallel. Rows are written in the order in which they were loaded. The file appears
-    under its name only when it is complete.
-
-    Parameters
-    ----------
-    data : RankingData or iterable of RankingData
-        The set, or its parts one after the other, as ``leanrank.data.stream_ranking`` yields
-        them; only one part is in memory at a time.
-    path : str or path
-        Where to write.
-    compression : {"none", "lz4", "snappy", "zstd"}, default="none"
-        Feature values hardly compress, and what is not compressed loads fastest; "zstd" makes the
-        smallest files.
-    cells_per_group : int, default=2**21
-        Values in a row group, of at least 1,024 rows. By default about 16 MB: enough groups to
-        share out, and few enough to read fast.
-    """
-    check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
-    parts = iter([data] if isinstance(data, RankingData) else data)
-    first = next(parts, None)
-    if first is None:
-        raise InputError("there is no data to write: the iterable of parts is empty")
-    schema = table_schema(first)
-    with (
-        atomic_write(path, "wb") as stream,
-        pq.ParquetWriter(
-            pa.PythonFile(stream, mode="w"),
-            schema,
-            compression=compression,
-            write_statistics=False,
-            # Features seldom repeat: a dictionary makes most files larger and slower to load.
-            use_dictionary=["label", "qid"],
-        ) as writer,
-    ):
-        for part in chain([first], parts):
-            if table_schema(part) != schema:
-                raise InputError(
-                    "the parts of the data differ in features, storage or extra columns: they must "
-                    "be alike to be written to one file"
-                )
-            cells = part.X.nnz / max(1, len(part)) if part.is_sparse else part.n_features
-            rows = int(min(max(cells_per_group // max(cells, 1), 1 << 10), 1 << 17))
-            order = None if part.order is None else np.argsort(part.order)
-            for start, stop in row_blocks(len(part), rows):
-                table = table_rows(part, schema, start, stop, order)
-                writer.write_table(table, row_group_size=rows)
-
-
-def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
-    """Write a dense ranking data set to a CSV file, also compressed."""
-    from pyarrow import csv
-
-    if data.is_sparse:
+def _csv_names(names: list[str], header: bool, path: str) -> list[str]:
+    """Return the names of columns; reject a header that is a line of data, or one long name."""
+    if not header:
+        return [str(at + 1) for at in range(len(names))]
+    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
         raise InputError(
-            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
-            "LETOR text or Parquet instead"
+            f"{path}: the first line is separated by {other!r}: write the file with commas between "
+            "cells"
         )
-    clash = set(data.feature_names or ()) & set(ROLES)
-    if clash:
+    if names and all(name.strip().lstrip("+-").replace(".", "", 1).isdigit() for name in names):
         raise InputError(
-            f"a feature is named {min(clash)!r}, which CSV could not tell from the column of that "
-            "name: rename it with data.replace(feature_names=...), or write Parquet"
+            f"{path}: the first line holds numbers, not names of columns: read the file with "
+            "`header=False`, and name columns by their number"
         )
-    order = None if data.order is None else np.argsort(data.order)
-    table = table_rows(data, table_schema(data), 0, len(data), order)
-    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        csv.write_csv(table, out)
-
-
-def part_files(path: Path) -> list[Path]:
-    """Return the Parquet files of a directory or a pattern by name, or the one file."""
-    if "*" in path.name and not path.exists():
-        files = sorted(path.parent.glob(path.name))
-    elif path.is_dir():
-        files = sorted(f for f in path.glob("*.parquet") if not f.name.startswith((".", "_")))
-    else:
-        return [path]
-    if not files:
-        raise FileError(f"{path}: there are no .parquet files here")
-    return files
-
-
-def agree(layouts: Sequence[Layout], files: Sequence[Path]) -> Layout:
-    """Check that parts have the same columns, and return the layout with the widest numbers."""
-    first = layouts[0]
-    for other, file in zip(layouts, files, strict=True):
-        if first.needed != other.needed or first.n_features != other.n_features:
-            odd = sorted(set(first.needed) ^ set(other.needed))
-            which = f": {odd[0]!r} is in one of them only" if odd else ""
-            raise InputError(f"{file}: its columns are not those of {files[0]}{which}")
-    return max(layouts, key=lambda layout: layout.dtype.itemsize)
+    return names

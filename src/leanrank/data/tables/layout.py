@@ -25,17 +25,12 @@ VERSION = 1
 _KEY = b"leanrank"
 
 
-_UNNAMED = "name the columns with leanrank.data.from_frame, and give what it returns"
-
-
-def column_roles(given: Mapping[str, str | None], more: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the column of each role, by default those named label and qid.
-
-    ``more`` are options that a message about an unknown one names as well.
-    """
+def column_roles(given: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the column of each role, by default those named label and qid."""
     for name in given:
         if name not in ROLES:
-            raise InputError(f"a table is not read with {name!r}: {suggest(name, [*ROLES, *more])}")
+            known = [*ROLES, "features", "optional", "header", "n_jobs"]
+            raise InputError(f"a table is not read with {name!r}: {suggest(name, known)}")
     return {"label": "label", "qid": "qid", **given}
 
 
@@ -56,6 +51,11 @@ class Layout:
         """All columns that must be read."""
         return [*dict.fromkeys([*self.columns.values(), *self.features])]
 
+    @property
+    def texts(self) -> list[str]:
+        """The columns that hold the names of queries and documents."""
+        return [self.columns[role] for role in ("qid", "doc_id") if role in self.columns]
+
 
 def find_layout(
     schema: pa.Schema,
@@ -64,38 +64,35 @@ def find_layout(
     where: str = "the table",
     optional: Collection[str] = (),
     among: Collection[str] | None = None,
-    named: bool = True,
 ) -> Layout:
     """Decide which column is what, from the caller's names and what leanrank wrote beside them.
 
-    If any column is named as one of ``among``, no others are features. ``named`` tells whether the
-    caller takes the names of columns.
+    If any column is named as one of ``among``, no others are features.
     """
-    notes = _notes(schema, where)
-    present = schema.names
+    notes, present = _notes(schema, where), schema.names
     if (twice := first_repeated(present)) is not None:
         raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
+    if isinstance(features, str):
+        raise InputError(f"features={features!r} is one name: give a list of column names")
     given = {
         role: str(name)
         for role, name in roles.items()
         if name is not None and (str(name) in present or role not in optional)
     }
-    if isinstance(features, str):
-        raise InputError(f"features={features!r} is one name: give a list of column names")
     reserved = notes.get("columns", ROLES)
     for role in set(reserved) - {"label", "qid", *given.values(), *(features or ())}:
         if role in present:
             given.setdefault(role, role)
     for role, name in given.items():
         absent = f", or `{role}=None` if there is none" if role in ("label", "qid") else ""
-        remedy = f"name the right one with `{role}=…`{absent}" if named else _UNNAMED
+        remedy = f"name the right one with `{role}=…`{absent}"
         if name not in present:
             listed = _listed(present)
             raise InputError(
                 f"{where} has no column {name!r} for {role}: {remedy} (columns: {listed})"
             )
         if role not in ("qid", "doc_id"):
-            _check_numbers(schema, name, where, f"or {remedy}")
+            _check_numbers(schema, name, where, remedy)
     lists = None if features is not None else list_columns(schema)
     if lists is not None:
         names = None if notes.get("names") is None else tuple(notes["names"])
@@ -123,8 +120,7 @@ def find_layout(
             raise InputError(
                 f"{where} has no feature column {name!r} (columns: {_listed(present)})"
             )
-        what = f"say what the column is, as in `doc_id={name!r}`, or list the columns to use"
-        remedy = f"{what} with `features=…`" if named else "or leave the column out"
+        remedy = f"say what it is, as in `doc_id={name!r}`, or list those to use with `features=…`"
         _check_numbers(schema, name, where, remedy)
     dtype = _common_dtype([schema.field(name).type for name in chosen])
     return Layout(given, chosen, chosen if own_names else None, None, dtype)
@@ -175,7 +171,7 @@ def _check_numbers(schema: pa.Schema, name: str, where: str, remedy: str) -> Non
     kind = schema.field(name).type
     if not is_number(kind):
         raise InputError(
-            f"column {name!r} of {where} holds {kind}, not numbers: correct it, {remedy}"
+            f"column {name!r} of {where} holds {kind}, not numbers: correct it, or {remedy}"
         )
 
 

@@ -1,0 +1,281 @@
+"""Ranking data from tables and to tables: data frames, Parquet, Arrow and CSV files.
+
+Frames pass through the Arrow PyCapsule interface, which pandas, polars, pyarrow, DuckDB and others
+implement: nothing here depends on the library of a table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+
+from leanrank._files import atomic_write
+from leanrank.data.formats import ROLES
+from leanrank.data.grouping import check_optional
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.sources import compressed
+from leanrank.data.tables import csv, pa, pq
+from leanrank.data.tables.arrow import build, table_rows
+from leanrank.data.tables.files import TableFile, reading, table_files, table_pieces, without_views
+from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
+from leanrank.errors import InputError, MissingDependencyError, check_choice
+from leanrank.execution import make_executor, row_blocks
+
+_CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough row groups to share out, few enough to read fast
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: str | None = "label",
+    qid: str | None = "qid",
+    doc_id: str | None = None,
+    weight: str | None = None,
+    query_weight: str | None = None,
+    offset: str | None = None,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Make a ranking data set from a data frame or an Arrow table.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatchReader, ...
+        Anything with the Arrow PyCapsule interface.
+    label, qid : str or None
+        The columns of the labels and of the queries; None if there is none. A label without a value
+        means that the document is not labelled.
+    doc_id, weight, query_weight, offset : str, optional
+        The columns of these parts of ``RankingData``; by default those of these names, if there
+        are any. For another use, list them in ``features``.
+    features : list of str, optional
+        The feature columns; by default all others, in their order. X is float32 if all of them
+        are, and float64 otherwise. An empty value is missing, NaN in X.
+    optional : collection of {"label", "qid"}
+        Columns that the table may lack.
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    RankingData
+
+    Notes
+    -----
+    A table may also hold sparse features, in two list columns ``indices`` (counted from 0) and
+    ``values``, as ``to_frame`` writes them. The number of features is then noted in the table's
+    metadata; in a table without notes it is the largest index plus one.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table(
+    ...     {"qid": ["a", "a"], "bm25": [1.5, 0.5], "clicks": [3, 4], "grade": [1, 0]}
+    ... )
+    >>> data = from_frame(table, label="grade")
+    >>> data.feature_names, data.X.tolist()
+    (('bm25', 'clicks'), [[1.5, 3.0], [0.5, 4.0]])
+    """
+    roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
+    roles |= {"query_weight": query_weight, "offset": offset}
+    return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
+
+
+def from_table(
+    table: Any,
+    where: str,
+    roles: Mapping[str, str | None],
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Make a ranking data set from an Arrow table that messages call ``where``."""
+    layout = find_layout(table.schema, roles, features, where, check_optional(optional))
+    return build(layout, table_pieces(table.select(layout.needed)), make_executor(n_jobs), where)
+
+
+def frame_data(table: Any, where: str = "the data frame", **roles: str | None) -> RankingData:
+    """Make a ranking data set of a frame, for functions that take no names of its columns."""
+    try:
+        return from_table(as_table(table), where, column_roles(roles))
+    except InputError as error:
+        remedy = "give what leanrank.data.from_frame returns"
+        raise InputError(f"{error}; {remedy}, where these are arguments") from error
+
+
+def as_table(frame: Any) -> Any:
+    """Return an Arrow table of any object with the Arrow PyCapsule interface."""
+    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
+        remedy = " (collect it first)" if hasattr(frame, "collect") else ""
+        raise InputError(
+            f"{type(frame).__name__} is not a table that Arrow can read{remedy}: give a DataFrame "
+            "of pandas 2.2 or polars 1.0 or later, or a pyarrow Table; for arrays use RankingData"
+        )
+    try:
+        return without_views(pa.table(frame))
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"{type(frame).__name__} has a column that Arrow cannot hold ({error}): give each "
+            "column one type"
+        ) from error
+
+
+def to_frame(
+    data: RankingData, backend: Literal["pyarrow", "pandas", "polars"] | str = "pyarrow"
+) -> Any:
+    """Return a ranking data set as a data frame.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its rows are given query by query.
+    backend : {"pyarrow", "pandas", "polars"}, default="pyarrow"
+        The library of the data frame, or any other that narwhals knows.
+
+    Returns
+    -------
+    DataFrame or Table
+        Columns ``label``, ``qid``, those of ``doc_id``, ``weight``, ``query_weight`` and ``offset``
+        that the data have, then one per feature, named ``f1``, ``f2``, ... if the features have no
+        names. Sparse features are two list columns, ``indices`` and ``values``.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0, 2.0]], [3], qid=["a"])
+    >>> to_frame(data).to_pylist()
+    [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
+    """
+    table = table_rows(data, table_schema(data), 0, len(data))
+    if backend == "pyarrow":
+        return table
+    try:
+        import narwhals
+    except ImportError as error:
+        raise MissingDependencyError("narwhals", "frames", f"a data frame of {backend}") from error
+    try:
+        return narwhals.from_arrow(table, backend=backend).to_native()
+    except (ImportError, TypeError, ValueError) as error:
+        raise InputError(
+            f"backend={backend!r} is not known or not installed: choose 'pyarrow', 'pandas' or "
+            "'polars'"
+        ) from error
+
+
+def load_table(
+    path: str | os.PathLike[str],
+    kind: str,
+    *,
+    header: bool = True,
+    features: Sequence[str] | None = None,
+    optional: Collection[str] = (),
+    n_jobs: int | None = -1,
+    among: Collection[str] | None = None,
+    **columns: str | None,
+) -> RankingData:
+    """Load a Parquet, Arrow or CSV file, or several Parquet files; see ``leanrank.data.load``."""
+    roles = column_roles(columns)
+    files = table_files(path, kind, header)
+    with reading(path, kind):
+        layout = common_layout(files, roles, features, optional, among)
+        pieces = [each for file in files for each in file.pieces(layout.needed, layout.texts)]
+        data = build(layout, pieces, make_executor(n_jobs), os.fspath(path))
+    return data if header else data.with_fields(feature_names=None)
+
+
+def common_layout(
+    files: Sequence[TableFile],
+    roles: Mapping[str, str | None],
+    features: Sequence[str] | None,
+    optional: Collection[str],
+    among: Collection[str] | None = None,
+) -> Layout:
+    """Check that files have the same columns, and return the layout with the widest numbers."""
+    check_optional(optional)
+    layouts = [
+        find_layout(file.schema, roles, features, file.path, optional, among) for file in files
+    ]
+    first = layouts[0]
+    for other, file in zip(layouts, files, strict=True):
+        if first.needed != other.needed or first.n_features != other.n_features:
+            odd = sorted(set(first.needed) ^ set(other.needed))
+            which = f": {odd[0]!r} is in one of them only" if odd else ""
+            raise InputError(f"{file.path}: its columns are not those of {files[0].path}{which}")
+    return max(layouts, key=lambda layout: layout.dtype.itemsize)
+
+
+def dump_parquet(
+    data: RankingData | Iterable[RankingData],
+    path: str | os.PathLike[str],
+    *,
+    compression: str = "none",
+) -> None:
+    """Write a ranking data set to a Parquet file.
+
+    The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
+    load in parallel. Rows are written in the order in which they were loaded. The file appears
+    under its name only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData or iterable of RankingData
+        The set, or its parts one after the other, as ``leanrank.data.stream_ranking`` yields
+        them; only one part is in memory at a time.
+    path : str or path
+        Where to write.
+    compression : {"none", "lz4", "snappy", "zstd"}, default="none"
+        Feature values hardly compress, and what is not compressed loads fastest; "zstd" makes the
+        smallest files.
+    """
+    check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
+    parts = iter([data] if isinstance(data, RankingData) else data)
+    first = next(parts, None)
+    if first is None:
+        raise InputError("there is no data to write: the iterable of parts is empty")
+    schema = table_schema(first)
+    with (
+        atomic_write(path, "wb") as stream,
+        pq.ParquetWriter(
+            pa.PythonFile(stream, mode="w"),
+            schema,
+            compression=compression,
+            write_statistics=False,
+            # Features seldom repeat: a dictionary makes most files larger and slower to load.
+            use_dictionary=["label", "qid"],
+        ) as writer,
+    ):
+        for part in chain([first], parts):
+            if table_schema(part) != schema:
+                raise InputError(
+                    "the parts of the data differ in features, storage or extra columns: they must "
+                    "be alike to be written to one file"
+                )
+            cells = part.X.nnz / max(1, len(part)) if part.is_sparse else part.n_features
+            rows = int(min(max(_CELLS_PER_GROUP // max(cells, 1), 1 << 10), 1 << 17))
+            order = None if part.order is None else np.argsort(part.order)
+            for start, stop in row_blocks(len(part), rows):
+                table = table_rows(part, schema, start, stop, order)
+                writer.write_table(table, row_group_size=rows)
+
+
+def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
+    """Write a dense ranking data set to a CSV file, also compressed."""
+    if data.is_sparse:
+        raise InputError(
+            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
+            "LETOR text or Parquet instead"
+        )
+    clash = set(data.feature_names or ()) & set(ROLES)
+    if clash:
+        raise InputError(
+            f"a feature is named {min(clash)!r}, which CSV could not tell from the column of that "
+            "name: rename it with data.replace(feature_names=...), or write Parquet"
+        )
+    order = None if data.order is None else np.argsort(data.order)
+    table = table_rows(data, table_schema(data), 0, len(data), order)
+    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
+        csv.write_csv(table, out)
