@@ -353,3 +353,22 @@ def test_an_online_learner_has_curves_by_fixed_knots():
     model = ramps.to_model(learner.to_model())
     assert model.n_features == 5
     assert np.allclose(model.predict(data), learner.predict(columns.X))
+
+
+def test_scoring_makes_the_model_of_the_curves_once(monkeypatch) -> None:
+    """And again when the weights change, in place too."""
+    from leanrank.rankers import base
+
+    made = []
+    make = base.weights_model
+    monkeypatch.setattr(base, "weights_model", lambda *a, **k: made.append(1) or make(*a, **k))
+    data = bent()
+    ranker = DominationRanker(alpha=0.01, curves=4).fit(data)
+    first = ranker.predict(data)
+    assert (ranker.predict(data) == first).all()
+    assert len(made) == 1
+    ranker.coef_ *= 2.0
+    np.testing.assert_allclose(ranker.predict(data), 2.0 * first)
+    assert len(made) == 2
+    ranker.fit(data)
+    assert (ranker.predict(data) == first).all()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
     from leanrank.model import Curve, Model
     from leanrank.model.explain import Explanation
 
+
+_LAST_MODEL: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""Of each ranker with curves: what its last prediction was made with. Building it takes longer than
+scoring a request."""
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
@@ -415,11 +420,19 @@ class BaseLinearRanker(BaseRanker):
 
     def _scores(self, X: Matrix) -> FloatArray:
         if self.ramps_ is not None:
-            return weights_model(self.coef_, self.ramps_, feature_names=self._names()).predict(X)
+            return self._curves_model().predict(X)
         support = np.flatnonzero(self.coef_)
         if len(support) == X.shape[1]:
             return weighted_sums(X, self.coef_)
         return weighted_sums(X, self.coef_[support], support)
+
+    def _curves_model(self) -> Model:
+        """Return the model of the curves, made again only when the weights have changed."""
+        found = _LAST_MODEL.get(self)
+        if found is None or found[0] is not self.ramps_ or not np.array_equal(found[1], self.coef_):
+            made = weights_model(self.coef_, self.ramps_, feature_names=self._names())
+            found = _LAST_MODEL[self] = self.ramps_, self.coef_.copy(), made
+        return found[2]
 
     @property
     def sparsity_(self) -> float:
