@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from leanrank import RankRLS, make_ranking
 from leanrank._files import HeldFile
@@ -217,7 +218,7 @@ def test_new_features_grow():
 
 
 def test_new_sparse_features_grow():
-    wide = list(chunks(density=0.1, sparse=True))
+    wide = [c.replace(X=csr_array(c.X)) for c in chunks(density=0.1)]
     narrow = [resized(c, 10) if at < 4 else c for at, c in enumerate(wide)]
     got = fit_stream(ranker(relative=False, alpha=0.001), narrow)
     expected = fit_stream(
