@@ -32,7 +32,6 @@ from .rankers import LinearRanker as LinearRanker
 from .rankers import ListNet as ListNet  # moved
 from .rankers import MinBatSRank as MinBatSRank  # moved
 from .rankers import NonconvexRankSVM as NonconvexRankSVM  # moved
-from .rankers import PAMIRRetriever as PAMIRRetriever  # moved
 from .rankers import RankBoost as RankBoost  # moved
 from .rankers import RankNet as RankNet  # moved
 from .rankers import RankRLS as RankRLS  # moved

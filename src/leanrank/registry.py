@@ -433,11 +433,6 @@ for _system in (
         purpose="kernels, for similarities instead of features",
     ),
     System(
-        "pamir-retrieval", "PAMIRRetriever", ".pamir_retrieval",
-        "PAMIR, retrieval", "Grangier & Bengio 2008",
-        purpose="scores for text queries against images or other documents",
-    ),
-    System(
         "linear", "LinearRanker", ".linear_ranker", "Any loss and penalty",
         "the one of its parts",
         cluster=True, purpose="your own loss, penalty and solver",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from leanrank.rankers.pairs import PAMIR as PAMIR
     from leanrank.rankers.pairs import SPD as SPD
     from leanrank.rankers.pairs import RSRank as RSRank
-    from leanrank.rankers.pamir_retrieval import PAMIRRetriever as PAMIRRetriever
     from leanrank.rankers.rankrls import KernelRankRLS as KernelRankRLS
     from leanrank.rankers.rankrls import RankRLS as RankRLS
     from leanrank.rankers.rankrls import RankRLSCV as RankRLSCV

@@ -191,7 +191,6 @@ class PAMIR(SampledPairRanker):
     Each step draws a query, a document of it and one of a lower level. If the first does not lead
     by 1, the weights make the smallest move that achieves it, limited by C: the minimiser of
     ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
-    The form with text queries and pictures is ``PAMIRRetriever``.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from leanrank.errors import InputError
 from leanrank.solvers.sampling.pair_sampling import new_state
-from leanrank.solvers.sampling.pamir import fill_triplets, make_retrieval_block, take_steps
+from papers.grangier2008 import fill_triplets, make_retrieval_block, take_steps
 
 
 def draw_triplets(block, n, generator):

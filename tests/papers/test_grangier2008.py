@@ -7,9 +7,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from leanrank import PAMIR, PAMIRRetriever
+from leanrank import PAMIR
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
+from papers.grangier2008 import PAMIRRetriever
 
 
 def text_and_pictures(seed, n_queries=120, n_pictures=400, n_terms=40, n_features=60):
