@@ -266,6 +266,16 @@ class LinearRanker(BaseLinearRanker):
         penalty = self.make_penalty(alpha, problem.n_features)
         return self._stopping_solver().solve(problem, penalty, w)
 
+    def solve_path(
+        self, problem: Problem, grid: FloatArray, w: FloatArray | None = None
+    ) -> list[Solution]:
+        """Solve a problem at several strengths, each started where the last one ended."""
+        solutions = []
+        for alpha in grid.tolist():
+            solutions.append(self.solve(problem, alpha, None if w is None else w.copy()))
+            w = solutions[-1].w
+        return solutions
+
     def _stopping_solver(self) -> Solver:
         report_all = partial(report, self)
         return replace(
@@ -383,10 +393,7 @@ class LinearRanker(BaseLinearRanker):
                 grid = alpha_grid(top, n_alphas, alpha_min_ratio)
             else:
                 grid, w = descending(alphas), np.zeros(problem.n_features)
-            solutions = []
-            for alpha in grid:
-                solutions.append(twin.solve(problem, float(alpha), w.copy()))
-                w = solutions[-1].w
+            solutions = twin.solve_path(problem, grid, w)
         short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
         if short:
             warn(

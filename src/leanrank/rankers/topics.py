@@ -13,17 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, Matrix
-from leanrank.data.ranking_data import column_values
+from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.problem.base import Problem
+from leanrank.metrics.judge import Judge
 from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import check_parameters, reject_unused
-from leanrank.rankers.path import alpha_grid, descending
+from leanrank.rankers.path import alpha_grid, descending, measure_models
+from leanrank.solvers.base import Solution
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,11 +51,8 @@ class TopicRanker(BaseEstimator):
         The smallest strength of a path, as a share of alpha_max.
     alphas : iterable of float, optional
         Try these instead.
-    per_topic : bool, default=True
-        Whether each topic gets its own alpha, or all the one that is best on average.
     measure : str, default="map"
-        Measure on validation data that chooses alpha. Models without features are not chosen; a
-        topic on which it is not defined gets the alpha that is best for the others.
+        Measure on validation data that chooses alpha. Models without features come last.
     n_jobs : int, optional
         Threads: over topics, or within the topic when there is only one.
 
@@ -86,7 +84,6 @@ class TopicRanker(BaseEstimator):
     n_alphas: int = 20
     alpha_min_ratio: float = 0.01
     alphas: Iterable[float] | None = None
-    per_topic: bool = True
     measure: str = "map"
     n_jobs: int | None = None
 
@@ -107,21 +104,19 @@ class TopicRanker(BaseEstimator):
         grid = ("n_alphas", "alpha_min_ratio")
         if not isinstance(self.ranker, LinearRanker) or validation is None:
             because = "a ranker without a path, or without validation data"
-            reject_unused(self, (*grid, "alphas", "per_topic", "measure"), because)
+            reject_unused(self, (*grid, "alphas", "measure"), because)
         elif self.alphas is not None:
             reject_unused(self, grid, "alphas")
         matrix = validated_matrix(self, X, reset=True)
         labels = _label_columns(Y, matrix.shape[0])
-        for topic in range(labels.shape[1]):
-            y = _column(labels, topic)
-            if y.min() == y.max():
-                raise InputError(f"topic {topic} has all documents at one level: leave it out")
+        _check_levels(labels, "documents")
         held_out = None
         if validation is not None:
             if not isinstance(validation, (tuple, list)) or len(validation) != 2:
                 raise InputError("validation must be a pair (X, Y)")
             other = validated_matrix(self, validation[0], reset=False)
             held_out = other, _label_columns(validation[1], other.shape[0], labels.shape[1])
+            _check_levels(held_out[1], "validation documents")
         with single_threaded_blas():
             fits = self._fit_all(matrix, labels, held_out)
         self.coef_ = vstack([fit.coef for fit in fits], format="csr")
@@ -162,56 +157,41 @@ class TopicRanker(BaseEstimator):
             return outer.map(lambda topic: _fit_plain(ranker, X, Y, held_out, topic), topics)
         design = make_design(X, inner)  # once for all topics
 
-        def problem(topic: int) -> Problem:
+        def fit_topic(topic: int) -> TopicFit:
             y = _column(Y, topic)
             ends = np.array([0, len(y)], dtype=np.int64)
-            return ranker.make_problem(design, Labels(y, ends, normalize=ranker.normalize), inner)
+            labels = Labels(y, ends, normalize=ranker.normalize)
+            problem = ranker.make_problem(design, labels, inner)
+            if held_out is None:
+                grid = np.array([ranker.alpha])
+            elif self.alphas is not None:
+                grid = descending(self.alphas)
+            else:  # a topic that no feature tells apart has an empty model at any alpha
+                top = ranker.first_entry(problem)[0] or 1.0
+                grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
+            solutions = ranker.solve_path(problem, grid)
+            at = 0 if held_out is None else self._best(solutions, held_out, topic)
+            row = csr_array(solutions[at].w[None, :])
+            short = sum(not solution.converged for solution in solutions)
+            return TopicFit(row, grid[at], solutions[at].gap, short)
 
-        def path(topic: int) -> list[TopicFit]:
-            return self._path(problem(topic), grid, held_out, topic)
-
-        grid = None
-        if held_out is None:
-            grid = np.array([ranker.alpha])
-        elif self.alphas is not None:
-            grid = descending(self.alphas)
-        elif not self.per_topic:
-            top = max(outer.map(lambda topic: ranker.first_entry(problem(topic))[0], topics))
-            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
-        paths = outer.map(path, topics)
-        _warn_if_short(paths, ranker.tol)
-        return [path[0] for path in paths] if held_out is None else _chosen(self, paths)
-
-    def _path(
-        self,
-        problem: Problem,
-        grid: FloatArray | None,
-        held_out: tuple[Matrix, Matrix] | None,
-        topic: int,
-    ) -> list[TopicFit]:
-        """Fit one topic along a path of alphas, and measure each model."""
-        from leanrank.metrics import evaluate
-        from leanrank.metrics.judge import better_sign
-
-        ranker: Any = self.ranker
-        if grid is None:  # a topic that no feature tells apart has an empty model at any alpha
-            top = ranker.first_entry(problem)[0] or 1.0
-            grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
-        w: FloatArray | None = None
-        fits = []
-        for alpha in grid.tolist():
-            solution = ranker.solve(problem, alpha, None if w is None else w.copy())
-            w = solution.w
-            quality = -np.inf
-            if held_out is not None and w.any():  # an empty model is never chosen
-                support = np.flatnonzero(w)
-                scores = np.asarray(held_out[0][:, support] @ w[support])
-                y = _column(held_out[1], topic)
-                found = evaluate(y, scores, measures=[self.measure], n_jobs=1)
-                quality = better_sign(self.measure) * next(iter(found.means.values()))
-            row, reached = csr_array(w[None, :]), solution.converged
-            fits.append(TopicFit(row, alpha, solution.gap, quality, reached))
+        fits = outer.map(fit_topic, topics)
+        short = sum(fit.short for fit in fits)
+        if short:
+            warn(
+                f"{short} models stopped above a relative duality gap of tol={ranker.tol:g}: "
+                "raise max_iter or tol",
+                ConvergenceWarning,
+            )
         return fits
+
+    def _best(self, solutions: list[Solution], held_out: tuple[Matrix, Matrix], topic: int) -> int:
+        """Return the position of the best model of a topic; models without features come last."""
+        coefs = np.array([solution.w for solution in solutions])
+        data = RankingData(held_out[0], _column(held_out[1], topic))
+        values = measure_models(coefs, data, (self.measure,), "standard")[self.measure]
+        worth = np.where(coefs.any(axis=1), Judge(self.measure).worth(values), -np.inf)
+        return int(np.argmax(worth))
 
 
 @dataclass(frozen=True)
@@ -234,30 +214,6 @@ class TopicEvaluation:
             for name, v in self.per_topic.items()
         }
 
-    @property
-    def undefined(self) -> dict[str, int]:
-        """How many topics each average leaves out."""
-        return {name: int(np.isnan(v).sum()) for name, v in self.per_topic.items()}
-
-
-def _chosen(topics: TopicRanker, paths: list[list[TopicFit]]) -> list[TopicFit]:
-    """Choose by quality on validation data; a topic without any gets the best of the others."""
-    quality = np.array([[fit.quality for fit in path] for path in paths])
-    known = np.isfinite(quality).any(axis=1)
-    if not known.any():
-        raise InputError(
-            f"{topics.measure} cannot choose an alpha: no topic has a model with features and "
-            "validation documents on which the measure is defined"
-        )
-    worst = np.min(quality, axis=1, initial=np.inf, where=np.isfinite(quality))
-    filled = np.where(np.isfinite(quality), quality, worst[:, None])  # empty models count least
-    shared = int(np.argmax(filled[known].mean(axis=0)))
-    best = np.full(len(paths), shared)
-    if topics.per_topic:
-        own = np.argmax(np.where(np.isfinite(quality), quality, -np.inf), axis=1)
-        best[known] = own[known]
-    return [path[int(at)] for path, at in zip(paths, best, strict=True)]
-
 
 def _fit_plain(
     ranker: Any, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None, topic: int
@@ -268,28 +224,17 @@ def _fit_plain(
     if held_out is not None and ranker.takes_validation:
         options["validation"] = (held_out[0], _column(held_out[1], topic), None)
     ranker.fit(X, _column(Y, topic), **options)
-    return TopicFit(csr_array(ranker.coef_[None, :]), np.nan, np.nan, np.nan)
+    return TopicFit(csr_array(ranker.coef_[None, :]))
 
 
 @dataclass(frozen=True)
 class TopicFit:
-    """A model of one topic, and its measure on validation data."""
+    """A model of one topic: a sparse row, and how many fits of its path stopped too early."""
 
-    coef: Any  # one sparse row: whole paths of wide models are kept
-    alpha: float
-    gap: float
-    quality: float
-    converged: bool = True
-
-
-def _warn_if_short(paths: list[list[TopicFit]], tol: float) -> None:
-    short = sum(not fit.converged for path in paths for fit in path)
-    if short:
-        warn(
-            f"{short} of {sum(map(len, paths))} models stopped above a relative duality gap of "
-            f"tol={tol:g}: raise max_iter or tol",
-            ConvergenceWarning,
-        )
+    coef: Any
+    alpha: float = np.nan
+    gap: float = np.nan
+    short: int = 0
 
 
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
@@ -309,6 +254,13 @@ def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
     if stored.dtype.kind not in "biuf" or not np.isfinite(stored).all():
         raise InputError("Y holds something that is no finite number: give 0 and 1, or grades")
     return labels
+
+
+def _check_levels(labels: Matrix, documents: str) -> None:
+    for topic in range(labels.shape[1]):
+        y = _column(labels, topic)
+        if y.min() == y.max():
+            raise InputError(f"topic {topic} has all {documents} at one level: leave it out")
 
 
 def _column(labels: Matrix, topic: int) -> FloatArray:
