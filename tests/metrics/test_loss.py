@@ -8,8 +8,6 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from leanrank import DominationRanker, RankBoost, evaluate, make_ranking
-from leanrank.errors import InputError
-from leanrank.metrics.measures import Measure, refer_to
 from leanrank.selection import Split, choose, cross_validate_path, fit_system, tune
 
 
@@ -76,8 +74,3 @@ def test_a_ranker_stops_early_by_it():
     ranker = RankBoost(n_rounds=20, patience=5, measure="loss").fit(train, validation=vali)
     losses = [entry["loss"] for entry in ranker.history_]
     assert ranker.n_iter_ == 1 + int(np.argmin(losses))
-
-
-def test_partitions_cannot_be_measured_one_by_one():
-    with pytest.raises(InputError, match="'loss'"):
-        refer_to((Measure.parse("loss"),), np.array([0.0, 1.0]))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 
 NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR, TOP_RANK, COVERAGE = range(10)
@@ -87,23 +86,6 @@ def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[M
     if not listed:
         raise InputError(f"no measure was asked for: choose from {measure_names()}")
     return listed
-
-
-def refer_to(measures: tuple[Measure, ...], levels: FloatArray | None) -> tuple[Measure, ...]:
-    """Return measures of a part of the documents: ERR refers to the highest label of all.
-
-    >>> refer_to((Measure.parse("map"), Measure.parse("err@10")), np.array([0.0, 3.0]))[1].max_label
-    3.0
-    """
-    if any(each.kind == LOSS for each in measures):
-        raise InputError("the measure 'loss' needs all scores in one place: choose another on Dask")
-    if levels is None or not len(levels):
-        return measures
-    top = max(0.0, float(levels[-1]))
-    return tuple(
-        replace(each, max_label=top) if each.kind == ERR and each.max_label is None else each
-        for each in measures
-    )
 
 
 def measure_names() -> str:

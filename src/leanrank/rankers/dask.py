@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import IntArray
 from leanrank.data.dask import is_lazy
 from leanrank.data.dask.partitions import read_partitions
-from leanrank.data.ranking_data import RankingData, counted
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
-from leanrank.metrics.evaluation import evaluate
-from leanrank.metrics.measures import Measure, parse_measures, refer_to
 from leanrank.problem.dask_shards import DaskShards
 from leanrank.problem.shard import Shard
 from leanrank.rankers.inputs import check_finite, check_labels, take_names, warn_of_units
@@ -55,13 +53,6 @@ class ClusterData:
     def __len__(self) -> int:
         return self.X.n_rows
 
-    def __repr__(self) -> str:
-        return (
-            f"ClusterData: {counted(self.n_queries, 'query', 'queries')}, "
-            f"{counted(len(self), 'document')}, {counted(self.n_features, 'feature')} in "
-            f"{counted(self.X.n_shards, 'partition')}"
-        )
-
     def spread(self) -> Spread | None:
         """Return the widest and the narrowest feature, if they differ very much."""
         return wide_spread_of_parts(self._apply, len(self), self.feature_names)
@@ -75,53 +66,9 @@ class ClusterData:
         found = self.X.map(_of_features, function, *more)
         return [each for each in found if each is not None]
 
-    def measured(
-        self, score: Callable[[Matrix], FloatArray], measures: Sequence[str], convention: Any
-    ) -> dict[str, FloatArray]:
-        """Measure models where the documents are; NaN for one that ranks nothing.
-
-        Parameters
-        ----------
-        score : callable
-            Returns the scores of documents by several models, one row per model.
-        measures : sequence of str
-        convention : str or Convention
-
-        Returns
-        -------
-        dict of str to array of shape (models, queries)
-        """
-        parsed = refer_to(parse_measures(measures), self.X.levels)
-        found = self.X.map(_part_values, score, parsed, convention)
-        ranks = np.all([each[0] for each in found], axis=0)
-        ranks &= np.any([each[1] for each in found], axis=0)
-        joined = np.concatenate([each[2] for each in found], axis=2)  # measure, model, query
-        joined[:, ~ranks] = np.nan
-        return dict(zip([measure.name for measure in parsed], joined, strict=True))
-
 
 def _of_features(part: Shard, function: Callable[..., Any], *more: Any) -> Any:
     return function(part.data.X, *more) if len(part.data) else None
-
-
-def _part_values(
-    part: Shard,
-    score: Callable[[Matrix], FloatArray],
-    measures: tuple[Measure, ...],
-    convention: Any,
-) -> tuple[BoolArray, BoolArray, FloatArray]:
-    """Return which models' scores are finite, which differ within a query, and their values."""
-    from leanrank.metrics.judge import Judge, ranks_something
-
-    data = part.data
-    scores = score(data.X)
-    values = np.full((len(measures), len(scores), data.n_queries), np.nan)
-    finite: BoolArray = np.asarray(np.isfinite(scores).all(axis=1))
-    rules = Judge(convention=convention).rules
-    for at in np.flatnonzero(finite):
-        found = evaluate(data, scores[at], measures=measures, convention=rules, n_jobs=1)
-        values[:, at] = [found.per_query[measure.name] for measure in measures]
-    return finite, np.array([ranks_something(row, data) for row in scores]), values
 
 
 def data_on_cluster(
@@ -196,21 +143,6 @@ def _check(name: str, allow_nan: bool, data: RankingData) -> None:
     """Reject a partition that a ranker cannot learn from."""
     check_finite(data.X, data.n_features, data.feature_names, allow_nan=allow_nan)
     check_labels(data, name)
-
-
-def held_out_on_cluster(ranker: Any, validation: Any) -> ClusterData:
-    """Read validation data on Dask, given as (X, y, qid) or by an earlier reading."""
-    if isinstance(validation, ClusterData):
-        return validation
-    X, y, qid = validation
-    twin = clone(ranker)
-    data, _ = cluster_data(twin, X, y, qid, preferences=None, gain_weight=None)
-    if data.n_features != ranker.n_features_in_:
-        raise InputError(
-            f"validation: X has {data.n_features} features, but {type(ranker).__name__} is "
-            f"expecting {ranker.n_features_in_} features as input"
-        )
-    return data
 
 
 def fit_partitions(ranker: Any, X: Any, y: Any, qid: Any, **given: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.dask import is_dask, refuse_dask
+from leanrank.data.dask import refuse_dask
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
 from leanrank.designs.ramp_columns import sample_step
@@ -291,11 +291,6 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
     """
     if validation is None:
         return None
-    from leanrank.rankers.dask import ClusterData, held_out_on_cluster
-
-    on_dask = isinstance(validation, tuple) and len(validation) == 3 and is_dask(validation[0])
-    if on_dask or isinstance(validation, ClusterData):
-        return held_out_on_cluster(ranker, validation)  # type: ignore[return-value]
     try:
         if isinstance(validation, RankingData):
             checked_features(ranker, validation)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
 from leanrank.model import Model
-from leanrank.rankers.dask import ClusterData
 from leanrank.rankers.knots import scores_of_models, weights_model
 from leanrank.solvers.base import Solution
 
@@ -167,7 +165,7 @@ def path_of(
     template: Any,
     grid: FloatArray,
     solutions: Sequence[Solution],
-    held_out: RankingData | ClusterData | None,
+    held_out: RankingData | None,
     measures: Sequence[str],
     convention: str,
 ) -> Path:
@@ -214,7 +212,7 @@ def descending(alphas: Iterable[float]) -> FloatArray:
 
 def measure_models(
     coefs: FloatArray,
-    data: RankingData | ClusterData | None,
+    data: RankingData | None,
     measures: Sequence[str],
     convention: str,
     ramps: RampColumns | SurfaceColumns | None = None,
@@ -222,7 +220,7 @@ def measure_models(
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:
         return {}
-    from leanrank.metrics.judge import Judge, mean_of
+    from leanrank.metrics.judge import Judge
 
     n_features = coefs.shape[1] if ramps is None else len(ramps.knots)
     if data.n_features != n_features:
@@ -232,9 +230,5 @@ def measure_models(
         )
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
-    if isinstance(data, ClusterData):
-        score = partial(scores_of_models, coefs, ramps)
-        found = data.measured(score, names, convention)
-        return {name: np.array([mean_of(row) for row in rows]) for name, rows in found.items()}
     results = [judge.means(data, row) for row in scores_of_models(coefs, ramps, data.X)]
     return {name: np.array([result[name] for result in results]) for name in names}
