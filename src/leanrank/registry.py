@@ -201,6 +201,18 @@ def get_system(name: str) -> System:
     return SYSTEMS[name]
 
 
+def get_ranker(name: str) -> Any:
+    """Return the class of a ranker by its name on the command line.
+
+    >>> get_ranker("rankrls").__name__
+    'RankRLS'
+    """
+    known = ranker_names()
+    if name not in known:
+        raise InputError(f"there is no algorithm {name!r}: {suggest(name, known)}")
+    return SYSTEMS[name].load()
+
+
 def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
     """Space values evenly on a logarithmic scale, with two digits.
 
