@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, warn
+from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
@@ -24,11 +23,11 @@ from leanrank.rankers.leave_query_out import (
     squared_by_query,
     warn_of_single_query,
 )
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, report, seed_of
 from leanrank.rankers.path import measure_models
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
-from leanrank.solvers.least_squares.greedy_search import Choice, Subset, forward, nested_weights
+from leanrank.solvers.least_squares.greedy_search import Choice, forward, nested_weights
 
 MOST_SELECTED = 50
 """Default of ``max_features`` without a budget."""
@@ -166,26 +165,18 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
                 f"{0.0 if choice.costs is None else choice.costs.min():g}"
             )
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
-        self._keep_path(subsets, data.n_features)
+        self.subsets_ = [subset.features for subset in subsets]
+        self.criterion_path_ = np.array([subset.criterion for subset in subsets])
+        self.select_path_ = np.array([subset.by_query for subset in subsets])
+        self._n_features = data.n_features
+        for subset in subsets:
+            size, last = len(subset.features), int(subset.features[-1])
+            report(self, {"features": size, "last": last, "criterion": float(subset.criterion)})
         if self.n_features_to_select == "auto":
             kept = choose_size(self.select_path_, self.rule, self.select_by) + 1
         else:
             kept = len(subsets)
         self._keep_size(kept)
-        _warn_of_constants(self.selected_, state.start_energy == 0.0)
-
-    def _keep_path(self, subsets: list[Subset], n_features: int) -> None:
-        self.subsets_ = [subset.features for subset in subsets]
-        self.criterion_path_ = np.array([subset.criterion for subset in subsets])
-        self.select_path_ = np.array([subset.by_query for subset in subsets])
-        self._n_features = n_features
-        if self.verbose:
-            for subset in subsets:
-                print(
-                    f"[GreedyRankRLS] {len(subset.features)} features  last "
-                    f"{subset.features[-1]}  criterion {subset.criterion:.6g}",
-                    file=sys.stderr,
-                )
 
     def _keep_size(self, size: int) -> None:
         self.n_features_to_select_ = size
@@ -246,8 +237,9 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             )
         return int(wanted)
 
-    def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
-        """Do nothing: ``_fit`` has told of constant features."""
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return "give features that differ between the documents of a query"
 
     def _choice(self, n_features: int) -> Choice:
         costs = self._by_feature("costs", n_features, 0.0)
@@ -278,21 +270,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         mask = np.zeros(self._n_features, dtype=bool)
         mask[self.selected_] = True
         return mask
-
-
-def _warn_of_constants(selected: IntArray, constant: BoolArray) -> None:
-    idle = int(constant[selected].sum())
-    if constant.all():
-        warn(
-            "every feature is constant within every query, so all weights are 0: give features "
-            "that differ between the documents of a query"
-        )
-    elif idle:
-        warn(
-            f"{idle} of the {len(selected)} selected features cannot rank, being constant within "
-            "every query, and got weight 0, as no other feature lowers the leave-query-out error: "
-            f"ask for at most {len(selected) - idle} features"
-        )
 
 
 def _only(data: RankingData, features: IntArray) -> RankingData:
