@@ -264,7 +264,7 @@ class BaseRanker(BaseEstimator):
             unnamed = qid is None and parts.get("group") is None and first is None
             if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
                 warn_without_qid("fit", len(data))
-        if not explicit:
+        if not explicit and not self.takes_unlabeled:
             check_labels(data, type(self).__name__)
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")

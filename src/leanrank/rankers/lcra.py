@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -10,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
@@ -119,24 +117,6 @@ class LCRA(SampledPairRanker):
         weights: FloatArray = self.state_.view_weights()
         return weights
 
-    def _data_and_labels(
-        self, X: Any, y: Any = None, qid: Any = None, **options: Any
-    ) -> tuple[RankingData, Labels]:
-        X, y, missing = _take_missing_labels(X, y)
-        data, labels = super()._data_and_labels(X, y, qid, **options)
-        if missing is None:
-            for name in changed(self, ["mu", "n_unlabeled"]):
-                if getattr(self, name) > 0:
-                    warn(
-                        f"LCRA: {name} has no effect, since every document has a label: give "
-                        "unlabelled ones too, or use SPD"
-                    )
-            return data, labels
-        if not isinstance(X, RankingData) and data.order is not None:
-            missing = missing[data.order]
-        data = data.replace(y=np.where(missing, np.nan, data.y))
-        return data, dataclasses.replace(labels, y=kernel_view(data.y))
-
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
         return make_viewed_block(data.X, labels, over=self.sampling)
 
@@ -144,6 +124,12 @@ class LCRA(SampledPairRanker):
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
         del n_passes
+        for name in changed(self, ["mu", "n_unlabeled"] if block.hidden is None else []):
+            if getattr(self, name) > 0:
+                warn(
+                    f"LCRA: {name} has no effect, since every document has a label: give "
+                    "unlabelled ones too, or use SPD"
+                )
         check_pegasos(self.learning_rate, self.alpha)
         schedule = schedule_code(self.learning_rate)
         rule = PairRule(loss=self.loss, schedule=schedule, power=float(self.power_t))
@@ -189,20 +175,3 @@ class LCRA(SampledPairRanker):
                 size += pull * largest_pair(block.rows, block.hidden, block.width, member)
             out[v] = rate_for(size)
         return out
-
-
-def _take_missing_labels(X: Any, y: Any) -> tuple[Any, Any, BoolArray | None]:
-    """Replace labels that are NaN, so that the rest can be checked, and return which these were.
-
-    Returns X, y and a mask in the order of the rows given, or None if every document has a label.
-    """
-    held = X if isinstance(X, RankingData) and y is None else None
-    labels = held.y if held is not None else y
-    try:
-        missing = np.isnan(np.asarray(labels))
-    except TypeError:  # not numbers: the usual checks report it
-        return X, y, None
-    if labels is None or missing.ndim != 1 or not missing.any():
-        return X, y, None
-    filled = np.where(missing, 0.0, labels)
-    return (held.replace(y=filled), None, missing) if held is not None else (X, filled, missing)
