@@ -27,7 +27,7 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.rankers.inputs import check_finite
-from leanrank.rankers.parameters import record, seed_of, start_watching
+from leanrank.rankers.parameters import BestSoFar, record, seed_of
 from leanrank.solvers.sampling._pair_rows import (
     PairRows,
     add,
@@ -120,7 +120,7 @@ class PAMIRRetriever(BaseEstimator):
         validation : (Q, P, relevance), optional
             Other queries, or other pictures, or both.
         """
-        best = start_watching(self, validated=validation is not None)
+        best = BestSoFar(self, validation)
         epochs = check_whole("epochs", self.epochs)
         Q, P, relevance = _checked(Q, P, relevance)
         block = make_retrieval_block(Q, P, relevance)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import random
 import tempfile
@@ -13,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.errors import InputError
 from tests.fuzz.harness import target
 from tests.fuzz.mutations import mutated, mutated_json
 
@@ -51,48 +48,15 @@ def _checkpoints() -> list[bytes]:
 def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
     """A damaged checkpoint is refused."""
     from leanrank._files import HeldFile
-    from leanrank.rankers.streaming import Checkpoint, read_state
+    from leanrank.rankers.streaming import load_checkpoint, read_state
 
-    ranker, whole = rng.choice(list(zip(_rankers(), _checkpoints(), strict=True)))
+    whole = rng.choice(_checkpoints())
     content = mutated(rng, whole)
     (folder / "in").write_bytes(content)
-    made_by = read_state(whole, lambda header: header["made_by"], b"leanrank-checkpoint", 4)
+    made_by = read_state(whole, lambda header: header["made_by"], b"leanrank-checkpoint", 5)
     with HeldFile(folder / "in") as held:
-        found = Checkpoint.load(held, type(ranker), made_by)
+        found = load_checkpoint(held, made_by)
     assert content == whole or (found is None and not content), "a damaged one was accepted"
-
-
-def _rewritten(rng: random.Random, whole: bytes, of_text: float) -> bytes:
-    """Change a state's text, or else its arrays, and write the right checksum."""
-    head, body = whole.split(b"\n", 1)
-    arrays = dict(np.load(io.BytesIO(body)))
-    if rng.random() < of_text:
-        text = json.dumps(mutated_json(rng, json.loads(arrays["header"].tobytes()))).encode()
-        arrays["header"] = np.frombuffer(text, np.uint8)
-    else:
-        name = rng.choice([name for name in arrays if name != "header"])
-        before, raw = arrays[name], mutated(rng, arrays[name].tobytes())
-        changed = np.frombuffer(raw[: len(raw) // 8 * 8], before.dtype)
-        arrays[name] = changed.reshape(before.shape) if changed.size == before.size else changed
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    body, kind = stream.getvalue(), head.rsplit(b" ", 1)[0]
-    return b"%s %s\n%s" % (kind, hashlib.sha256(body).hexdigest().encode(), body)
-
-
-@target("checkpoint-values", share=2.0, prepare=_checkpoints)
-def checkpoint_values(rng: random.Random, folder: Path) -> None:
-    """A checkpoint that somebody wrote, with a right checksum, ends in no crash and no hang.
-
-    Values of fitted attributes are not checked one by one: a wrong one is a Python exception.
-    """
-    which = rng.randrange(len(_rankers()))
-    (folder / "in").write_bytes(_rewritten(rng, _checkpoints()[which], 0.8))
-    with np.errstate(all="ignore"):
-        try:
-            _rankers()[which].fit_stream(_chunks(), checkpoint=folder / "in", every=3)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(f"{type(error).__name__}") from error
 
 
 @lru_cache(maxsize=1)
@@ -128,21 +92,6 @@ def online_bytes(rng: random.Random, folder: Path) -> None:
     (folder / "in").write_bytes(content)
     OnlineRanker.load(folder / "in")
     assert content == whole, "a damaged one was accepted"
-
-
-@target("online-values", prepare=_online)
-def online_values(rng: random.Random, folder: Path) -> None:
-    """A state that somebody wrote, with a right checksum, is refused or goes on as it was saved."""
-    from leanrank.online import OnlineRanker
-
-    (folder / "in").write_bytes(_rewritten(rng, rng.choice(_online()), 0.7))
-    ranker = OnlineRanker.load(folder / "in")
-    ranker.save(folder / "out")
-    again = OnlineRanker.load(folder / "out")
-    with np.errstate(all="ignore"):
-        _serve(ranker)
-        _serve(again)
-        assert np.array_equal(ranker.coef_, again.coef_, equal_nan=True)
 
 
 @lru_cache(maxsize=1)

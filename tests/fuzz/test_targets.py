@@ -14,7 +14,7 @@ from leanrank.errors import InputError
 from tests.fuzz import commands, rankers, readers, states  # noqa: F401  (they register targets)
 from tests.fuzz.harness import TARGETS, Target, explore
 
-FEW = {"rankers": 12, "checkpoint-values": 60, "commands": 30, "online": 100}
+FEW = {"rankers": 12, "commands": 30, "online": 100}
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))

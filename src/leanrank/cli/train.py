@@ -61,7 +61,6 @@ def train(
     stream: bool = False,
     checkpoint: str | None = None,
     every: int | None = None,
-    features: str | None = None,
     cluster: str | None = None,
     start: str | None = None,
     without_summary: bool = False,
@@ -90,9 +89,6 @@ def train(
         With --stream: resume from this file if it exists, and keep it up to date.
     every : N
         With --stream: queries between checkpoints.
-    features : HOW
-        With --stream: grow for features that appear on the way, or hash:BITS for a table of fixed
-        size. [default: grow]
     cluster : WHERE
         Fit on Dask, a file being a partition: local, local:N for N processes, or the address of a
         scheduler such as tcp://host:8786, whose workers see the same files.
@@ -122,7 +118,7 @@ def train(
 def _check_combination(request: SimpleNamespace) -> None:
     """Reject options that have no effect together."""
     elsewhere = "--stream" * request.stream or "--cluster" * (request.cluster is not None)
-    for option in ("checkpoint", "every", "features"):
+    for option in ("checkpoint", "every"):
         if getattr(request, option) is not None and not request.stream:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
     for option, problem in NEEDS_ALL.items():

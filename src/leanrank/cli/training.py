@@ -171,8 +171,7 @@ def fit_stream(request: Request, say: Say) -> Fitted:
 
     say(f"Reading {first}")
     how: dict[str, Any] = {"checkpoint": request.checkpoint, "every": request.every}
-    how |= {"features": request.features or "grow", "epochs": epochs}
-    fit(ranker, stream, validation=scaled, progress=show, **how)
+    fit(ranker, stream, validation=scaled, progress=show, epochs=epochs, **how)
     model, last = as_model(ranker, normalizer), ranker.history_[-1]
     sizes = {"queries": last["queries"], "documents": last["documents"]}
     model = with_notes(model, data=sizes | {"features": model.n_features})

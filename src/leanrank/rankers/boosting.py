@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._typing import AnyArray, Callback, FloatArray, Matrix
+from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.rankers.base import BaseLinearRanker, BaseRanker
-from leanrank.rankers.parameters import BestSoFar, record, start_watching
+from leanrank.rankers.parameters import BestSoFar, record
 from leanrank.solvers.boosting.rounds import boost, boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
@@ -25,41 +25,11 @@ if TYPE_CHECKING:
     from leanrank.model import Model
 
 
-class HeldOut:
-    """Held-out queries whose scores grow round by round.
-
-    Parameters
-    ----------
-    data : RankingData
-    measure, convention : str
-    """
-
-    def __init__(self, data: RankingData, measure: str, convention: str) -> None:
-        self.data = data
-        self.measure = measure
-        self.convention = convention
-        self.X = data.X.tocsc() if data.is_sparse else data.X
-        self.scores: FloatArray = np.zeros(len(data))
-
-    def column(self, feature: int) -> AnyArray:
-        """Return a feature of all documents."""
-        return column_values(self.X, feature)
-
-    def measured(self) -> float:
-        """Measure the scores."""
-        from leanrank.metrics.judge import Judge, mean_of
-
-        judge = Judge(self.measure, self.convention)
-        return mean_of(judge.per_query(self.data, self.scores)[self.measure])
-
-
-def _watch(ranker: Any, held_out: RankingData | None) -> tuple[BestSoFar, HeldOut | None]:
-    """Begin the history of a run; return the best round, and the queries that it is judged by."""
-    ranker.history_ = []
-    best = start_watching(ranker, validated=held_out is not None)
+def _columns_and_scores(held_out: RankingData | None) -> tuple[Any, FloatArray]:
+    """Return held-out features for reading by column, and scores that grow round by round."""
     if held_out is None:
-        return best, None
-    return best, HeldOut(held_out, ranker.measure, ranker.convention)
+        return None, np.zeros(0)
+    return held_out.X.tocsc() if held_out.is_sparse else held_out.X, np.zeros(len(held_out))
 
 
 @dataclass(eq=False, repr=False)
@@ -132,7 +102,8 @@ class AdaRank(BaseLinearRanker):
     callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best, judge = _watch(self, held_out)
+        best, self.history_ = BestSoFar(self, held_out), []
+        columns_held_out, scores = _columns_and_scores(held_out)
         for name in ("gain_weight", "offset"):
             if getattr(labels, name) is not None:
                 raise InputError(
@@ -148,9 +119,9 @@ class AdaRank(BaseLinearRanker):
             entry: dict[str, Any] = {"round": count, "feature": feature, "value": step}
             entry[self.measure] = quality
             judged = best.sign * quality
-            if judge is not None:
-                judge.scores += step * judge.column(feature).astype(np.float64)
-                judged = entry["validation"] = judge.measured()
+            if held_out is not None:
+                scores += step * column_values(columns_held_out, feature).astype(np.float64)
+                judged = entry["validation"] = best.measured(scores)
             record(self, entry)
             if best.update(count, judged, coef.copy()):
                 break
@@ -249,7 +220,9 @@ class RankBoost(BaseRanker):
     callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best, judge = _watch(self, held_out)
+        best = BestSoFar(self, held_out)
+        self.history_: list[dict[str, Any]] = []
+        columns_held_out, scores = _columns_and_scores(held_out)
         executor = make_executor(self.n_jobs)
         loss = ExponentialLoss(self.importance)
         plan = loss.prepare(labels)
@@ -264,13 +237,13 @@ class RankBoost(BaseRanker):
                 "agreement": abs(cut.agreement),
                 "loss": objective,
             }
-            if judge is not None:
-                judge.scores[cut_values(cut, judge.column(cut.feature))] += value
-                entry[self.measure] = judge.measured()
+            if held_out is not None:
+                scores[cut_values(cut, column_values(columns_held_out, cut.feature))] += value
+                entry[self.measure] = best.measured(scores)
             record(self, entry)
-            if judge is not None and best.update(len(found), entry[self.measure], found):
+            if held_out is not None and best.update(len(found), entry[self.measure], found):
                 break
-        self.n_iter_ = len(found) if judge is None else best.at
+        self.n_iter_ = len(found) if held_out is None else best.at
         self.weak_rankers_ = found[: self.n_iter_]
         self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
         self._model = self._sum_of(self.weak_rankers_, {})

@@ -27,7 +27,7 @@ from sklearn.utils._param_validation import (
 from leanrank._numbers import is_number, is_whole
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError, suggest
-from leanrank.metrics.conventions import Convention
+from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import Measure
 
 Constraints: TypeAlias = dict[str, list[Any]]
@@ -226,13 +226,15 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
 
 
 class BestSoFar:
-    """The best model of a run by a measure, and when to stop waiting for a better one.
+    """The best model of a run by the ranker's measure, and when to stop waiting for a better one.
 
     Parameters
     ----------
-    measure : str
-    patience : int, optional
-        Passes or rounds without a better one after which to stop.
+    ranker : estimator
+        With ``measure``, ``convention`` and ``patience``: passes or rounds without a better model
+        after which to stop.
+    held_out : RankingData, optional
+        Validation data.
 
     Attributes
     ----------
@@ -243,22 +245,40 @@ class BestSoFar:
 
     Examples
     --------
-    >>> best = BestSoFar("ndcg@10", patience=2)
+    >>> from leanrank import SPD, make_ranking
+    >>> best = BestSoFar(SPD(patience=2), make_ranking(3, random_state=0))
     >>> [best.update(at, value, at) for at, value in enumerate([0.1, 0.5, 0.4, 0.3], 1)]
     [False, False, False, True]
     >>> best.at, best.model
     (2, 2)
+    >>> BestSoFar(SPD(patience=3))
+    Traceback (most recent call last):
+    leanrank.errors.InputError: SPD: patience has no effect without validation data: ...
     """
 
-    def __init__(self, measure: str, patience: int | None) -> None:
-        from leanrank.metrics.judge import better_sign
+    def __init__(self, ranker: Any, held_out: Any = None) -> None:
+        from leanrank.metrics.judge import Judge, better_sign
 
-        self.measure = measure
-        self.patience = patience
-        self.sign = better_sign(measure)
+        self.measure, self.patience = ranker.measure, ranker.patience
+        self.sign = better_sign(self.measure)
+        self.judge = Judge(self.measure, ranker.convention)
+        find_convention(ranker.convention)  # a misspelt one is found before the work
+        self.held_out = held_out
         self.quality = -np.inf
         self.at = 0
         self.model: Any = None
+        by_training = getattr(ranker, "stops_by_training", False)
+        if self.patience is not None and held_out is None and not by_training:
+            raise InputError(
+                f"{type(ranker).__name__}: patience has no effect without validation data: give "
+                "validation to fit, or leave it out"
+            )
+
+    def measured(self, scores: Any) -> float:
+        """Return the measure of scores of the validation data."""
+        from leanrank.metrics.judge import mean_of
+
+        return mean_of(self.judge.per_query(self.held_out, scores)[self.measure])
 
     def update(self, at: int, value: float, model: Any) -> bool:
         """Take in the measure of pass ``at``, with None for an empty model; return when to stop."""
@@ -273,24 +293,6 @@ class BestSoFar:
         return self.patience is not None and self.at > 0 and at - self.at >= self.patience
 
 
-def start_watching(ranker: Any, *, validated: bool) -> BestSoFar:
-    """Check the measure and the patience of a run before it begins.
-
-    >>> from leanrank import SPD
-    >>> start_watching(SPD(patience=3), validated=False)
-    Traceback (most recent call last):
-    leanrank.errors.InputError: SPD: patience has no effect without validation data: ...
-    """
-    check_measure(ranker)
-    best = BestSoFar(ranker.measure, ranker.patience)
-    if best.patience is not None and not (validated or getattr(ranker, "stops_by_training", False)):
-        raise InputError(
-            f"{type(ranker).__name__}: patience has no effect without validation data: give "
-            "validation to fit, or leave it out"
-        )
-    return best
-
-
 def record(ranker: Any, entry: dict[str, Any]) -> None:
     """Append an entry to ``history_`` and report it."""
     ranker.history_.append(entry)
@@ -302,14 +304,6 @@ def report(ranker: Any, entry: dict[str, Any]) -> None:
     if ranker.verbose:
         texts = (f"{k} {v:.6g}" if isinstance(v, float) else f"{k} {v}" for k, v in entry.items())
         print(f"[{type(ranker).__name__}] {'  '.join(texts)}", file=sys.stderr)
-    if ranker.callback is not None:
-        ranker.callback(entry)
-
-
-def check_measure(ranker: Any) -> None:
-    """Find a misspelt measure or convention before the work, not after it."""
-    from leanrank.metrics import evaluate
-
-    evaluate(
-        [1, 0], [1, 0], doc_ids=["a", "b"], measures=[ranker.measure], convention=ranker.convention
-    )
+    callback = getattr(ranker, "callback", None)
+    if callback is not None:
+        callback(entry)

@@ -21,11 +21,11 @@ from leanrank.rankers.inputs import count_informative
 from leanrank.rankers.parameters import (
     CONSTRAINTS,
     POSITIVE,
+    BestSoFar,
     Constraints,
     Uses,
     record,
     seed_of,
-    start_watching,
 )
 from leanrank.solvers.sampling.ftrl import (
     FTRLRule,
@@ -91,7 +91,7 @@ class StochasticRanker(BaseLinearRanker):
     callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best = start_watching(self, validated=held_out is not None)
+        best = BestSoFar(self, held_out)
         epochs = self.epochs
         block = self._block(data, labels)
         go_on = self.warm_start and getattr(self, "state_", None) is not None
@@ -109,7 +109,7 @@ class StochasticRanker(BaseLinearRanker):
             if getattr(self, "shuffle", False):
                 key = [int(self.state_.seed), int(self.state_.epoch)]
                 order = active[np.random.default_rng(key).permutation(len(active))]
-            w = self._pass_and_report(block, order, start, held_out)
+            w = self._pass_and_report(block, order, start, best)
             if held_out is not None:
                 value = self.history_[-1][self.measure]
                 if best.update(self.n_iter_, value, w if w.any() else None):
@@ -152,7 +152,7 @@ class StochasticRanker(BaseLinearRanker):
         first = not hasattr(self, "state_")
         if not first:
             self._check_same_parameters()
-            self._check_same_features(X)
+            self.checked_features(X)
         data, labels = self._data_and_labels(X, y, qid, first=first, **options)
         counted = (0, 0)
         if hasattr(self, "coef_") and not (first and self.n_iter_):
@@ -213,7 +213,7 @@ class StochasticRanker(BaseLinearRanker):
                 )
 
     def _pass_and_report(
-        self, block: Any, order: IntArray, start: float, held_out: RankingData | None = None
+        self, block: Any, order: IntArray, start: float, best: BestSoFar | None = None
     ) -> FloatArray:
         """Make one pass and record it."""
         before, began = self.state_.documents, time.perf_counter()
@@ -228,26 +228,13 @@ class StochasticRanker(BaseLinearRanker):
             "support": int(np.count_nonzero(w)),
             "sparsity": float(np.count_nonzero(w)) / max(1, len(w)),
         }
-        if held_out is not None:
-            from leanrank.metrics.judge import Judge, mean_of
-
+        if best is not None and best.held_out is not None:
             used = np.flatnonzero(w)
-            judge = Judge(self.measure, self.convention)
-            found = judge.per_query(held_out, np.asarray(held_out.X[:, used] @ w[used]))
-            entry[self.measure] = mean_of(found[self.measure])
+            entry[self.measure] = best.measured(np.asarray(best.held_out.X[:, used] @ w[used]))
         entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
         entry["seconds"] = time.perf_counter() - start
         record(self, entry)
         return w
-
-    def _check_same_features(self, X: Any) -> None:
-        """Reject a block with other features than the blocks before it."""
-        self.checked_features(X)
-        if len(self.coef_) != len(self.state_.weights()):
-            raise InputError(
-                f"{type(self).__name__} learned from hashed features: continue with fit_stream, "
-                "the same features='hash:BITS' and warm_start=True"
-            )
 
 
 def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:

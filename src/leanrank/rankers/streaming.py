@@ -13,8 +13,8 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -22,15 +22,13 @@ from leanrank._files import HeldFile
 from leanrank._numbers import check_whole
 from leanrank._typing import Callback
 from leanrank._version import __version__
-from leanrank.data.matrices import MOST_BITS, hash_features, unhash_weights
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.streams import Position, RankingStream, open_stream, resized
 from leanrank.errors import InputError, warn
-from leanrank.metrics import evaluate
 from leanrank.model.provenance import to_json_values
 from leanrank.rankers.base import WITHOUT_EFFECT
 from leanrank.rankers.inputs import as_data
-from leanrank.rankers.parameters import check_measure
+from leanrank.rankers.parameters import BestSoFar
 
 EVERY = 10_000
 """Default number of queries between two checkpoints."""
@@ -44,7 +42,6 @@ def fit_stream(
     every: int | None = None,
     validation: Any = None,
     epochs: int = 1,
-    features: str = "grow",
     progress: Callback | None = None,
 ) -> Any:
     """Learn from more data than fits in memory, each query in the order of the stream.
@@ -68,9 +65,6 @@ def fit_stream(
         count as zero.
     epochs : int, default=1
         Passes over the stream, instead of the ranker's ``epochs``; queries are not shuffled.
-    features : "grow" or "hash:BITS", default="grow"
-        What to do with new features: add them, or hash all features into 2^BITS buckets. ``coef_``
-        has one weight per feature either way.
     progress : callable, optional
         Called after each chunk with a dict: queries and documents of this pass so far,
         documents_per_second, support, sparsity.
@@ -110,12 +104,21 @@ def fit_stream(
     if every is not None:
         check_whole("every", every)
     held_out = as_data(validation)
-    if held_out is not None:
-        check_measure(ranker)
-    run = _Run(ranker, stream, _hash_bits(features), epochs, held_out, progress)
+    judge = None if held_out is None else BestSoFar(ranker, held_out)
+    run = _Run(ranker, stream, epochs, judge, progress)
     with nullcontext() if checkpoint is None else HeldFile(checkpoint) as file:
         run.run(file, EVERY if every is None and file is not None else every)
     return ranker
+
+
+@dataclass
+class _Place:
+    """How far a run has come."""
+
+    position: Position | None = None  # None: at the start of a pass
+    epoch: int = 0
+    queries: int = 0  # read in this pass
+    documents: int = 0
 
 
 @dataclass
@@ -124,51 +127,40 @@ class _Run:
 
     ranker: Any
     stream: RankingStream
-    bits: int | None
     epochs: int
-    held_out: RankingData | None
+    judge: BestSoFar | None
     progress: Callback | None
-    epoch: int = 0
-    position: Position | None = None
-    queries: int = 0  # read in this pass
-    documents: int = 0
-    width: int = 0  # features seen
-    learned: int = 0  # documents of all passes since the start
 
     def run(self, file: HeldFile | None, every: int | None) -> None:
         ranker, self.start = self.ranker, time.perf_counter()
+        self.at, self.learned = _Place(), 0  # documents of all passes since the start
         made_by = self._made_by()
-        found = None if file is None else Checkpoint.load(file, ranker, made_by)
+        found = None if file is None else load_checkpoint(file, made_by)
         if found is not None:
             self._resume(found)
-        elif getattr(ranker, "warm_start", False) and hasattr(ranker, "state_"):
-            self._continue()
-        else:
-            for name in fitted_attributes(ranker):
-                delattr(ranker, name)
-        history = list(getattr(ranker, "history_", [])) if self.queries else []
-        while self.epoch < self.epochs:
-            if self.position is None:
-                self.queries = self.documents = 0
-            since = self.queries
-            for chunk, position in self.stream.read(self.position):
+        elif not (getattr(ranker, "warm_start", False) and hasattr(ranker, "state_")):
+            _forget(ranker)
+        history = [] if found is None else list(ranker.history_)
+        at = self.at
+        while at.epoch < self.epochs:
+            if at.position is None:
+                at.queries = at.documents = 0
+            since = at.queries
+            for chunk, position in self.stream.read(at.position):
                 self._learn(chunk)
-                self.position = position
-                if every is not None and self.queries - since >= every:
-                    since = self.queries
+                at.position = position
+                if every is not None and at.queries - since >= every:
+                    since = at.queries
                     history.append(self._entry())
                     self._save(file, made_by, history)
-            self.epoch, self.position = self.epoch + 1, None
-            if not self.queries:
+            at.epoch, at.position = at.epoch + 1, None
+            if not at.queries:
                 raise InputError("the stream is empty: there is nothing to learn from")
-            if history and history[-1]["epoch"] == self.epoch - 1 and self.queries == since:
+            if history and history[-1]["epoch"] == at.epoch - 1 and at.queries == since:
                 history.pop()  # the pass ended where that entry was made
             history.append(self._entry())
             self._save(file, made_by, history)
         ranker.history_, ranker.n_iter_ = history, self.epochs
-        ranker.coef_ = self._coef()
-        if self.bits is not None:
-            ranker.n_features_in_ = self.width
         if not ranker.coef_.any():
             warn(
                 f"{type(ranker).__name__} learned a model without features from the stream: every "
@@ -185,7 +177,6 @@ class _Run:
             "version": __version__,
             "algorithm": type(self.ranker).__name__,
             **to_json_values(parameters),
-            "features": "grow" if self.bits is None else f"hash:{self.bits}",
             "epochs": self.epochs,
             "sources": ", ".join(files),
         }
@@ -193,37 +184,19 @@ class _Run:
             made_by |= {f"{name} of {file}": value for name, value in source.items()}
         return made_by
 
-    def _continue(self) -> None:
-        """Continue from an earlier fit or stream, which may have hashed features."""
-        ranker = self.ranker
-        own = ranker.state_.weights()
-        hashed = len(own) != ranker.n_features_in_
-        if (1 << self.bits != len(own)) if self.bits is not None else hashed:
-            before = f"hash:{len(own).bit_length() - 1}" if hashed else "grow"
-            raise InputError(
-                f"the ranker learned with features={before!r} before: give the same, or set "
-                "warm_start=False to start again"
-            )
-        if self.bits is not None:
-            self.width = ranker.n_features_in_ if hashed else 0
-            ranker.coef_, ranker.n_features_in_ = own, len(own)
-
     def _learn(self, chunk: RankingData) -> None:
         ranker = self.ranker
         if not chunk.n_queries:
             return
-        if self.bits is not None:
-            self.width = max(self.width, chunk.n_features)
-            chunk = hash_features(chunk, self.bits)
-        elif hasattr(ranker, "n_features_in_"):
+        if hasattr(ranker, "n_features_in_"):
             chunk = self._same_features(chunk)
-        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.epoch else None
+        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.at.epoch else None
         ranker.partial_fit(chunk)
         if counted is not None:  # a later pass sees the same queries
             ranker.n_queries_, ranker.n_informative_queries_ = counted
         del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
-        self.queries += chunk.n_queries
-        self.documents += len(chunk)
+        self.at.queries += chunk.n_queries
+        self.at.documents += len(chunk)
         self.learned += len(chunk)
         if self.progress is not None:
             self.progress(self._report())
@@ -248,8 +221,8 @@ class _Run:
     def _report(self) -> dict[str, Any]:
         support = int(np.count_nonzero(self.ranker.coef_))
         return {
-            "queries": self.queries,
-            "documents": self.documents,
+            "queries": self.at.queries,
+            "documents": self.at.documents,
             "support": support,
             "sparsity": support / max(1, len(self.ranker.coef_)),
             "documents_per_second": self.learned / max(time.perf_counter() - self.start, 1e-9),
@@ -259,127 +232,74 @@ class _Run:
         """Return an entry for the history."""
         ranker = self.ranker
         last = ranker.history_[-1] if ranker.history_ else {}
-        entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
-        if self.held_out is not None:
-            measure, coef = ranker.measure, self._coef()
-            scores = np.asarray(resized(self.held_out, len(coef)).X @ coef, dtype=np.float64)
-            how = {"measures": [measure], "convention": ranker.convention}
-            entry[measure] = float(evaluate(self.held_out, scores, **how).means[measure])
+        entry = {"epoch": self.at.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
+        if self.judge is not None:
+            coef = ranker.coef_
+            scores = np.asarray(resized(self.judge.held_out, len(coef)).X @ coef, dtype=np.float64)
+            entry[ranker.measure] = self.judge.measured(scores)
         return entry
 
     def _save(self, file: HeldFile | None, made_by: dict[str, Any], history: list[Any]) -> None:
         if file is None:
             return
-        fitted = {**fitted_attributes(self.ranker), "history_": history}
+        fitted = {**_fitted(self.ranker), "history_": history}
         fitted.pop("coef_", None)  # the state has them
-        state, position = fitted.pop("state_", None), self.position or Position()
-        counts = self.queries, self.documents, self.width
-        moment = Checkpoint(made_by, position, self.epoch, *counts, fitted, state)
-        file.replace(state_bytes(moment, _MAGIC, _SCHEMA))
+        state = fitted.pop("state_", None)
+        content = {"made_by": made_by, "at": self.at, "fitted": fitted, "state": state}
+        file.replace(state_bytes(content, _MAGIC, _SCHEMA))
 
-    def _resume(self, found: Checkpoint) -> None:
-        ranker = self.ranker
-        for name in fitted_attributes(ranker):
-            delattr(ranker, name)
-        for name, value in found.fitted.items():
+    def _resume(self, found: dict[str, Any]) -> None:
+        ranker, fitted = self.ranker, found["fitted"]
+        _forget(ranker)
+        if "feature_names_in_" in fitted:
+            fitted["feature_names_in_"] = np.array(fitted["feature_names_in_"], dtype=object)
+        for name, value in fitted.items():
             setattr(ranker, name, value)
         ranker.coef_ = np.zeros(ranker.n_features_in_)  # if no query had any information
-        if found.state is not None:
-            ranker.state_, ranker.coef_ = found.state, found.state.weights()
-        at_start = found.position == Position()  # of a pass whose queries are still to be counted
-        self.epoch, self.position = found.epoch, None if at_start else found.position
-        self.queries, self.documents, self.width = found.queries, found.documents, found.width
-
-    def _coef(self) -> Any:
-        coef = self.ranker.coef_
-        return coef if self.bits is None else unhash_weights(coef, self.width)
+        if found["state"] is not None:
+            ranker.state_ = restored(ranker.state_type, found["state"])
+            ranker.coef_ = ranker.state_.weights()
+        self.at = restored(_Place, found["at"])
 
 
-def _hash_bits(features: str) -> int | None:
-    """Read "grow" or "hash:BITS"."""
-    if features == "grow":
-        return None
-    kind, _, bits = str(features).partition(":")
-    if kind == "hash" and bits.isdecimal() and 1 <= int(bits) <= MOST_BITS:
-        return int(bits)
-    raise InputError(
-        f"features={features!r} is not known: use 'grow', or 'hash:BITS' with 1 to {MOST_BITS} "
-        "bits, such as 'hash:18'"
-    )
+def _fitted(ranker: Any) -> dict[str, Any]:
+    """Return what fitting set on a ranker."""
+    return {k: v for k, v in vars(ranker).items() if k.endswith("_") and not k.startswith("_")}
 
 
-_MAGIC, _SCHEMA = b"leanrank-checkpoint", 4
+def _forget(ranker: Any) -> None:
+    for name in _fitted(ranker):
+        delattr(ranker, name)
+
+
+_MAGIC, _SCHEMA = b"leanrank-checkpoint", 5
 _TEXT, _ARRAY = "header", "__array__"
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A moment of a run.
+def load_checkpoint(file: HeldFile, made_by: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the content of a checkpoint of the same run; None if the file is new.
 
-    Attributes
-    ----------
-    made_by : dict
-        What the run depends on: version, algorithm, parameters, features, epochs, sources.
-    position : Position
-        How far it had read.
-    epoch : int
-        Passes completed.
-    queries, documents, width : int
-        Read in this pass, and features seen.
-    fitted : dict
-        Fitted attributes of the ranker: numbers, text, lists and arrays.
-    state : object, optional
-        The ranker's ``state_``; None before the first query with information.
+    ``made_by`` is what the run depends on: version, algorithm, parameters, epochs, sources.
     """
-
-    made_by: dict[str, Any]
-    position: Position
-    epoch: int
-    queries: int
-    documents: int
-    width: int
-    fitted: dict[str, Any]
-    state: Any
-
-    @classmethod
-    def load(cls, file: HeldFile, ranker: Any, made_by: dict[str, Any]) -> Checkpoint | None:
-        """Read a checkpoint of the same run; None if the file is new."""
-        content, remedy = file.read(), "give another file, or delete this one to start again"
-        if os.path.exists(file.previous):
-            remedy = f"rename {file.previous.name}, the one before it, to go on from there"
-        elif not content:
-            return None
-
-        def read(header: dict[str, Any]) -> Checkpoint:
-            found: Checkpoint = restored(cls, header)
-            if not all({"epoch", "loss"} <= each.keys() for each in found.fitted["history_"]):
-                raise ValueError("an entry of its history is incomplete")
-            if found.state is not None:
-                found = replace(found, state=restored(ranker.state_type, found.state))
-            return found
-
-        try:
-            found = read_state(content, read, _MAGIC, _SCHEMA)
-        except ValueError as error:
-            raise InputError(f"{file.path}: {error}: {remedy}") from None
-        then, now = found.made_by, json.loads(json.dumps(made_by))
-        for name in {**now, **then}:
-            if then.get(name) != now.get(name):
-                raise InputError(
-                    f"{file.path}: this checkpoint was made with {name}={then.get(name)}, not "
-                    f"{name}={now.get(name)}: give another file, or delete this one to start again"
-                )
-        if "feature_names_in_" in found.fitted:
-            names = np.array(found.fitted["feature_names_in_"], dtype=object)
-            found.fitted["feature_names_in_"] = names
-        return found
-
-
-def fitted_attributes(ranker: Any) -> dict[str, Any]:
-    """Return what fitting set on a ranker."""
-    return {k: v for k, v in vars(ranker).items() if k.endswith("_") and not k.startswith("_")}
+    content, remedy = file.read(), "give another file, or delete this one to start again"
+    if file.previous.exists():
+        remedy = f"rename {file.previous.name}, the one before it, to go on from there"
+    elif not content:
+        return None
+    try:
+        found = read_state(content, dict[str, Any], _MAGIC, _SCHEMA)
+    except ValueError as error:
+        raise InputError(f"{file.path}: {error}: {remedy}") from None
+    then, now = found["made_by"], json.loads(json.dumps(made_by))
+    for name in {**now, **then}:
+        if then.get(name) != now.get(name):
+            raise InputError(
+                f"{file.path}: this checkpoint was made with {name}={then.get(name)}, not "
+                f"{name}={now.get(name)}: give another file, or delete this one to start again"
+            )
+    return found
 
 
 def state_bytes(state: Any, magic: bytes, schema: int) -> bytes:
@@ -419,7 +339,7 @@ def read_state(content: bytes, read: Callable[[Any], T], magic: bytes, schema: i
                 return arrays[str(entries[_ARRAY])] if set(entries) == {_ARRAY} else entries
 
             return read(json.loads(arrays[_TEXT].tobytes(), object_hook=with_arrays))
-    except Exception as error:  # somebody wrote this file by hand
+    except Exception as error:  # not as this version writes it
         raise ValueError(f"this file is damaged ({type(error).__name__}: {error})") from None
 
 
@@ -428,24 +348,14 @@ def _first_line(body: bytes, magic: bytes, schema: int) -> bytes:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """Make a data class or named tuple of what was read, and have it check itself.
+    """Make a data class or named tuple of what was read.
 
     >>> restored(Position, {"part": 0, "offset": 7, "line": 1, "queries": 1, "documents": 3})
     Position(part=0, offset=7, line=1, queries=1, documents=3)
     """
     kind = next((each for each in get_args(kind) if is_dataclass(each)), kind)  # or None
-    if get_origin(kind) is np.ndarray:
-        dtype = get_args(get_args(kind)[1])[0]
-        if getattr(value, "dtype", None) != dtype or not np.isfinite(value).all():
-            raise ValueError(f"an array is not of finite {dtype.__name__}")
-    if not (is_dataclass(kind) or hasattr(kind, "_fields")):
-        plain = get_origin(kind) or kind
-        if plain in (dict, list, int, str) and not isinstance(value, plain):
-            raise ValueError(f"{value!r:.40} is no {plain.__name__}")
+    if value is None or not (is_dataclass(kind) or hasattr(kind, "_fields")):
         return value
     hints = get_type_hints(kind)
     entries = dict(zip(hints, value, strict=True)) if isinstance(value, list) else value
-    made = kind(**{name: restored(hints[name], entries[name]) for name in hints})
-    if hasattr(made, "check"):
-        made.check()
-    return made
+    return kind(**{name: restored(hints[name], entry) for name, entry in entries.items()})

@@ -63,9 +63,9 @@ def test_validation_json_and_scale(run, files):
     assert result["normalizer"]["kind"] == "query-minmax"
 
 
-def test_parquet_and_hashing(run, files, data):
+def test_parquet(run, files, data):
     dump_parquet(data, "a.parquet")
-    ran = run("train", "--stream", "a.parquet", "--features", "hash:10", "-m", "m.json")
+    ran = run("train", "--stream", "a.parquet", "-m", "m.json")
     assert ran.code == 0, ran.err
     assert load_model("m.json").n_features == 6
 
@@ -87,12 +87,10 @@ def test_standard_input(run, files, monkeypatch):
             ("--stream", "train.txt", "--fill", "0"),
             "--fill needs all data in memory: leave --stream",
         ),
-        (("train.txt", "--features", "grow"), "--features is for streams"),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),
         (("--stream", "-", "--checkpoint", "c"), "cannot be resumed"),
         (("--stream", "train.txt", "none.txt"), "none.txt: there is no such file"),
-        (("--stream", "train.txt", "--features", "hsh:3"), "use 'grow', or 'hash:BITS'"),
         (("--stream", "train.txt", "--checkpoint", "no/c"), "the directory no does not exist"),
     ],
 )

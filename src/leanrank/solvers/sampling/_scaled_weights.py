@@ -50,18 +50,6 @@ class ScaledWeights(NamedTuple):
     before: FloatArray
     taken: FloatArray
 
-    def check(self) -> None:
-        """Raise a ValueError unless the arrays fit together."""
-        whole, average = self.v.shape, self.late.shape
-        none = (len(self.v), 0)
-        if (
-            self.v.ndim != 2
-            or self.numbers.shape != (len(self.v), 7)
-            or not {average, self.taken.shape} <= {whole, none}
-            or not average == self.now.shape == self.before.shape
-        ):
-            raise ValueError("the arrays of weights do not fit together")
-
 
 def new_weights(
     n_features: int, *, n_vectors: int = 1, average: bool = False, truncate: bool = False

@@ -89,16 +89,6 @@ class ViewedState(PairState):
         """Return the weights of each view, one per row."""
         return read_weights(self.weights_)
 
-    def check(self) -> None:
-        """Raise a ValueError unless the parts fit together."""
-        super().check()
-        views, shape = self.views, self.weights_.v.shape
-        if views is None or views.member.shape != shape or self.hidden_generator.shape != (1,):
-            raise ValueError("the views do not fit the weights")
-        same = views.alpha.shape == views.eta0.shape == shape[:1]
-        if not same or not 1 <= views.n_labeled < 2**24 or views.n_unlabeled >= 2**24:
-            raise ValueError("the views do not fit together")
-
     def grow(self, n_features: int) -> None:
         """Reject new features: views are fixed when learning begins."""
         raise InputError(

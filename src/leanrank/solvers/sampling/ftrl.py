@@ -120,12 +120,6 @@ class FTRLState:
         kernels.catch_up_all(v, s, w, self.steps, *self.rule.numbers())
         return w
 
-    def check(self) -> None:
-        """Raise a ValueError unless the arrays fit together."""
-        same = self.v.shape == self.s.shape == self.w.shape == (self.w.size,)
-        if not same or self.s.min(initial=0.0) < 0.0:
-            raise ValueError("v, s and w do not fit together")
-
 
 @dataclass(frozen=True)
 class QueryBatches:

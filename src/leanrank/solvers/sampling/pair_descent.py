@@ -138,14 +138,6 @@ class PairState:
         """Add features with zero weights."""
         self.weights_ = scaled.grow_weights(self.weights_, n_features)
 
-    def check(self) -> None:
-        """Raise a ValueError unless the parts fit together."""
-        rule = self.rule
-        pair_loss(rule.loss)
-        truncates = self.weights_.taken.shape[1] > 0
-        if truncates != (rule.l1 > 0.0) or rule.every < 1 or self.generator.shape != (1,):
-            raise ValueError("the rule does not fit the weights")
-
 
 def make_pair_block(
     X: Matrix, labels: Labels, *, over: str = "pairs", importance: Any = None
