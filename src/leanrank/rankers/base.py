@@ -333,14 +333,12 @@ class BaseRanker(BaseEstimator):
         from leanrank.metrics import evaluate
 
         scores = self.predict(X)
-        if is_dask(X):
-            return evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"]
         if isinstance(X, RankingData):
             refuse_beside_data(y=y, qid=qid, group=group)
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
-        elif qid is None and group is None:
+        elif qid is None and group is None and not is_dask(X):
             qid = np.zeros(len(scores), dtype=np.int64)
             if self.n_queries_ > 1:
                 though = f", though {type(self).__name__} was fitted on {self.n_queries_:,}"

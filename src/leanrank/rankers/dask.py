@@ -71,21 +71,8 @@ def _of_features(part: Shard, function: Callable[..., Any], *more: Any) -> Any:
     return function(part.data.X, *more) if len(part.data) else None
 
 
-def data_on_cluster(
-    ranker: Any,
-    X: Any,
-    y: Any = None,
-    qid: Any = None,
-    *,
-    gain_weight: Any = None,
-    any_units: bool = False,
-    **given: Any,
-) -> ClusterData:
-    """Read a collection once, for several fits of a ranker.
-
-    With ``any_units`` nothing is said about features of very different spread.
-    """
-    given |= {"preferences": None, "gain_weight": gain_weight, "any_units": any_units}
+def data_on_cluster(ranker: Any, X: Any, y: Any = None, qid: Any = None, **given: Any) -> Any:
+    """Read a collection once, for several fits of a ranker; takes what ``cluster_data`` takes."""
     return cluster_data(clone(ranker), X, y, qid, **given)[0]
 
 
@@ -95,12 +82,15 @@ def cluster_data(
     y: Any,
     qid: Any,
     *,
-    preferences: Any,
-    gain_weight: Any,
+    preferences: Any = None,
+    gain_weight: Any = None,
     any_units: bool = False,
     **given: Any,
 ) -> tuple[ClusterData, Labels]:
-    """Check what ``fit`` was given on Dask; the labels stay with the documents."""
+    """Check what ``fit`` was given on Dask; the labels stay with the documents.
+
+    With ``any_units`` nothing is said about features of very different spread.
+    """
     check_parameters(ranker)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):

@@ -235,16 +235,16 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
         weight = _weights("weight in preferences", preferences[2], len(winner), "pair")
     if not weight.any():
         raise InputError("preferences is empty: at least one pair must count")
-    outside = (np.minimum(winner, loser) < 0) | (np.maximum(winner, loser) >= len(data))
-    _reject_pairs(outside, winner, loser, f"documents are numbered from 0 to {len(data) - 1}")
-    _reject_pairs(winner == loser, winner, loser, "no document ranks above itself")
-    place = np.arange(len(data))
+    n_documents = len(data)
+    outside = (np.minimum(winner, loser) < 0) | (np.maximum(winner, loser) >= n_documents)
+    _reject_pairs(outside, winner, loser, f"documents are numbered from 0 to {n_documents - 1}")
+    place = np.arange(n_documents)
     if not grouped and data.order is not None:
-        place[data.order] = np.arange(len(data))
+        place[data.order] = np.arange(n_documents)
     i, j = place[winner], place[loser]
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-    apart = query_of[i] != query_of[j]
-    _reject_pairs(apart, winner, loser, "documents are ranked within one query")
+    wrong = (i == j) | (query_of[i] != query_of[j])
+    _reject_pairs(wrong, winner, loser, "a preference is between two documents of one query")
     return Edges(i, j, weight)
 
 

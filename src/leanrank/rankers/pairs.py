@@ -50,7 +50,7 @@ class SampledPairRanker(StochasticRanker):
 
     def _averages(self) -> bool:
         """Whether the model is the average of the weights over the later steps."""
-        return False
+        return bool(getattr(self, "average", False))
 
     def _begin(self, block: PairBlock, n_features: int, seed: int, n_passes: int) -> PairState:
         del n_passes
@@ -240,9 +240,6 @@ class PAMIR(SampledPairRanker):
     def _rule(self, block: PairBlock) -> PairRule:
         del block
         return PairRule(loss="hinge", passive_aggressive=True, largest=float(self.C))
-
-    def _averages(self) -> bool:
-        return bool(self.average)
 
 
 @dataclass(eq=False, repr=False)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._display import html_table
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
@@ -130,18 +129,6 @@ class Path:
                 f"with {self.n_selected[at]:,} features"
             )
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        shown = np.unique(np.linspace(0, len(self) - 1, 12).round().astype(int))
-        rows = [
-            [f"{self.alphas[at]:.4g}", f"{self.n_selected[at]:,}"]
-            + [f"{values[at]:.4f}" for values in self.measures.values()]
-            + [f"{self.dual_gaps[at]:.1e}"]
-            for at in shown
-        ]
-        head = ["alpha", "features", *self.measures, "gap"]
-        note = f"{len(self)} models" + f", {len(shown)} shown" * (len(shown) < len(self))
-        return html_table("Path", note, head, rows)
 
     def best(self, measure: str | None = None) -> int:
         """Return the position of the model that a measure prefers, the sparsest among equals.

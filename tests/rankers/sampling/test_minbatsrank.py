@@ -277,7 +277,7 @@ def test_the_best_pass_is_forgotten_when_learning_goes_on():
 
 @pytest.mark.parametrize("wrong", ["zero", -1, 0.5])
 def test_a_wrong_seed(wrong):
-    with pytest.raises(InputError, match=r"random_state=.* must be a whole number"):
+    with pytest.raises(InputError, match=r"random_state=.* must be an int in the range"):
         MinBatSRank(random_state=wrong).fit(problem())
 
 
