@@ -19,7 +19,7 @@ def test_every_name_leads_to_its_loss(name):
 
 def test_options_reach_the_loss():
     assert get_loss("listnet", target="gain").target == "gain"
-    assert get_loss("logistic", max_pairs=3).max_pairs == 3
+    assert get_loss("logistic", importance="ndcg").importance == "ndcg"
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Hessians with documents of similar score taken together, against brute force over pairs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from leanrank.execution import make_executor
-from leanrank.losses.base import Labels
+from leanrank.losses.base import Edges, Labels
 from leanrank.losses.grouped_pairs import MOST_LEVELS, group_pairs
 from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.losses.logistic import LogisticLoss
@@ -127,8 +129,8 @@ def test_where_groups_would_save_nothing_there_are_none():
     assert loss.grouped(short) is None
     assert loss.grouped(loss.prepare(one_query(rng, 4_000, MOST_LEVELS + 1))) is None
     assert loss.grouped(loss.prepare(one_query(rng, 4_000, MOST_LEVELS))) is not None
-    drawn = LogisticLoss(max_pairs=100)
-    assert drawn.grouped(drawn.prepare(one_query(rng, 4_000, 2))) is None
+    edges = Edges(np.array([1]), np.array([0]), np.ones(1))
+    assert loss.grouped(loss.prepare(replace(one_query(rng, 4_000, 2), edges=edges))) is None
 
 
 def sparse_problem(loss, jobs=1, limits=None):

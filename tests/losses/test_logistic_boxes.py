@@ -12,6 +12,10 @@ def brute(loss, plan, y, u, D, a):
     """Return value, gradient, Hessian times D and dual value from the matrix of pairs."""
     z = u[:, None] - u
     weight = (y[:, None] > y) * np.outer(plan.win, plan.lose)
+    if len(plan.table):
+        level = y.astype(int)
+        n_levels = level.max() + 1
+        weight = weight * plan.table.reshape(n_levels, n_levels)[np.ix_(level, level)]
     value, slope, bend = loss.pair(z)
     flow, bend = weight * slope, weight * bend
     products = (bend.sum(axis=1) + bend.sum(axis=0))[:, None] * D - bend @ D - bend.T @ D
@@ -27,7 +31,10 @@ def brute(loss, plan, y, u, D, a):
 @pytest.mark.parametrize("n_levels", [2, 3, 5, 700])
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 8.0, 40.0, 300.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_long_lists_agree_with_all_pairs(n_levels, spread, weighted):
+@pytest.mark.parametrize("importance", [False, True])
+def test_long_lists_agree_with_all_pairs(n_levels, spread, weighted, importance):
+    if importance and n_levels > 64:
+        pytest.skip("importance takes 64 levels")
     rng = np.random.default_rng(int(7 * spread) + n_levels)
     n = 700
     y = rng.integers(0, n_levels, n).astype(float)
@@ -37,7 +44,7 @@ def test_long_lists_agree_with_all_pairs(n_levels, spread, weighted):
             "sample_weight": rng.integers(0, 3, n).astype(float),
             "gain_weight": rng.random(n),
         }
-    loss = LogisticLoss()
+    loss = LogisticLoss(rng.random((n_levels, n_levels)) if importance else None)
     plan = loss.prepare(Labels(y, np.array([0, n]), **options))
     u = spread * rng.normal(size=n) + 1e3
     u[rng.integers(0, n, 50)] = u[0]
@@ -56,13 +63,13 @@ def test_long_lists_agree_with_all_pairs(n_levels, spread, weighted):
 def test_boxes_are_used_where_they_cost_less():
     rng = np.random.default_rng(0)
     v = rng.normal(size=4_000)
-    assert boxes.count_boxes(v, 0, 2_000, 4_000) == int(np.ptp(v)) + 1
-    assert boxes.count_boxes(v, 0, 3, 4_000) == 0
-    assert boxes.count_boxes(v, 0, 40, 80) == 0
-    assert boxes.count_boxes(1e3 * v, 0, 2_000, 4_000) == 0
+    assert boxes.count_boxes(v, 0, 2_000, 2_000, 4_000) == (int(np.ptp(v)) + 1, v.min())
+    assert boxes.count_boxes(v, 0, 3, 3, 4_000)[0] == 0
+    assert boxes.count_boxes(v, 0, 40, 40, 80)[0] == 0
+    assert boxes.count_boxes(1e3 * v, 0, 2_000, 2_000, 4_000)[0] == 0
     for far in (np.inf, -np.inf, np.nan):
         v[7] = far
-        assert boxes.count_boxes(v, 0, 2_000, 4_000) == 0
+        assert boxes.count_boxes(v, 0, 2_000, 2_000, 4_000)[0] == 0
 
 
 @pytest.mark.parametrize("kind", [boxes.VALUE, boxes.WRONG, boxes.ENTROPY, boxes.BEND])

@@ -1,7 +1,6 @@
 """The exponential and logistic losses against brute force over pairs."""
 
 import pickle
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrank.errors import DataWarning, InputError
-from leanrank.losses import get_loss
+from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.losses.logistic import LogisticLoss
@@ -138,8 +136,7 @@ def test_long_queries_among_short_ones(kind, importance, n_levels, spread):
     y = rng.integers(0, n_levels, n).astype(float)
     y[:2] = 0, 1
     labels = Labels(y=y, query_ptr=ptr, gain_weight=rng.random(n), normalize="none")
-    options = {"block_rows": 40} if kind is LogisticLoss else {}
-    loss = kind(importance, **options)
+    loss = kind(importance)
     plan = loss.prepare(labels)
     table = None if importance is None else brute_swap_costs(labels)
     pairs = brute_pairs(labels, plan, table)
@@ -196,69 +193,6 @@ def test_a_document_of_weight_two_is_two_documents(kind):
             loss.evaluate(other, 0, 1, u[copies], b), rel=1e-13
         )
         np.testing.assert_allclose(a, np.bincount(copies, b, minlength=5), atol=1e-14)
-
-
-@pytest.mark.parametrize("form", ["plain", "table", "ndcg"])
-def test_pairs_are_listed_while_they_are_few(form):
-    rng = np.random.default_rng(8)
-    labels = random_labels(rng, 3, weights=True)
-    n_levels = len(np.unique(labels.y))
-    importance = {"plain": None, "table": rng.random((n_levels, n_levels)), "ndcg": "ndcg"}[form]
-    plain, listed = LogisticLoss(importance), LogisticLoss(importance, max_pairs=10_000)
-    one, other = plain.prepare(labels), listed.prepare(labels)
-    assert other.edges is not None
-    u, g, h = rng.normal(size=one.n_rows), np.empty(one.n_rows), np.empty(one.n_rows)
-    assert listed.evaluate(other, 0, 7, u, h) == pytest.approx(plain.evaluate(one, 0, 7, u, g))
-    np.testing.assert_allclose(h, g, atol=1e-15)
-
-
-def test_drawn_pairs_are_unbiased_and_no_more_than_asked_for():
-    rng = np.random.default_rng(9)
-    labels = random_labels(rng, 3, weights=True, most=30)
-    full = LogisticLoss()
-    plan = full.prepare(labels)
-    u, g = rng.normal(size=plan.n_rows), np.empty(plan.n_rows)
-    value = full.evaluate(plan, 0, 7, u, g)
-    values, gradients = [], []
-    for seed in range(400):
-        loss, h = LogisticLoss(max_pairs=5, random_state=seed), np.empty(plan.n_rows)
-        drawn = loss.prepare(labels)
-        assert np.diff(drawn.edge_ptr).max() <= 5
-        values.append(loss.evaluate(drawn, 0, 7, u, h))
-        gradients.append(h)
-    error = np.std(values) / np.sqrt(len(values))
-    assert error < 0.05 * value
-    assert abs(np.mean(values) - value) < 4 * error
-    errors = np.std(gradients, axis=0) / np.sqrt(len(gradients))
-    assert np.all(np.abs(np.mean(gradients, axis=0) - g) < 5 * errors + 1e-12)
-
-
-def test_the_same_seed_draws_the_same_pairs_and_bad_numbers_are_refused():
-    labels = random_labels(np.random.default_rng(1), 3, most=30)
-    one, two, three = (
-        get_loss("logistic", max_pairs=7, random_state=s).prepare(labels) for s in (4, 4, 5)
-    )
-    assert np.array_equal(one.edges.winner, two.edges.winner)
-    assert not np.array_equal(one.edges.loser, three.edges.loser)
-    for wrong in (0, 2.5, True):
-        with pytest.raises(InputError, match="max_pairs"):
-            LogisticLoss(max_pairs=wrong).prepare(labels)
-
-
-def test_very_many_pairs_are_warned_of_and_can_be_drawn():
-    n = 70_000
-    y = np.random.default_rng(0).integers(0, 3, n).astype(float)
-    labels = Labels(y=y, query_ptr=np.array([0, n]))
-    with pytest.warns(DataWarning, match=r"evaluates 1.6e\+09 pairs"):
-        LogisticLoss("ndcg").prepare(labels)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LogisticLoss().prepare(labels)  # which needs no pairs
-    loss = LogisticLoss(max_pairs=20_000)
-    plan = loss.prepare(labels)  # looks at documents, not at pairs
-    assert len(plan.edges.winner) == 20_000
-    assert np.all(y[plan.edges.winner] > y[plan.edges.loser])
-    assert loss.evaluate(plan, 0, 1, np.zeros(n), np.empty(n)) == pytest.approx(np.log(2))
 
 
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])

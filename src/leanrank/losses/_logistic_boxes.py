@@ -29,85 +29,72 @@ VALUE, WRONG, ENTROPY, BEND = 0, 1, 2, 3
 
 
 @kernel
-def count_boxes(v: FloatArray, low: int, middle: int, high: int) -> int:
-    """Return the number of boxes of some scores; 0 where pairs one by one cost less.
+def count_boxes(
+    v: FloatArray, low: int, middle: int, first: int, last: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Return the number of boxes of some scores and where they begin.
 
-    Losers are [low, middle), winners [middle, high).
+    Losers are [low, middle), winners [first, last). The number is 0 where pairs one by one cost
+    less.
     """
-    losers, winners = middle - low, high - middle
+    losers, winners = middle - low, last - first
     pairs = float(losers) * float(winners)
-    if pairs <= DOCUMENT_COST * float(high - low) + BOX_COST:
-        return 0
+    limit = DOCUMENT_COST * float(losers + winners)
+    if pairs <= limit + BOX_COST:
+        return 0, 0.0
     least, most = v[low], v[low]
-    for i in range(low, high):
-        if not abs(v[i]) < np.inf:
-            return 0
-        least, most = min(least, v[i]), max(most, v[i])
+    for begin, end in ((low, middle), (first, last)):
+        for i in range(begin, end):
+            if not abs(v[i]) < np.inf:
+                return 0, 0.0
+            least, most = min(least, v[i]), max(most, v[i])
     if not most - least < MOST_BOXES - 1:
-        return 0
+        return 0, 0.0
     n = int(most - least) + 1
-    return n if pairs > DOCUMENT_COST * float(high - low) + BOX_COST * float(n) * n else 0
+    return (n if pairs > limit + BOX_COST * float(n) * n else 0), least
 
 
 @kernel
 def boxed_gradient(
-    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
-    pull: FloatArray,
+    v_lose: FloatArray, lose: FloatArray, v_win: FloatArray, win: FloatArray, least: float, n: int,
+    pull_lose: FloatArray, pull_win: FloatArray,
 ) -> float:  # fmt: skip
-    """Return Σ win·lose·log(1 + e^{−z}) and add its gradient to ``pull``."""
-    least = v[low:high].min()
-    losers = _moments(v, lose, low, middle, least, n)
-    winners = _moments(v, win, middle, high, least, n)
-    value = _coefficients(n, VALUE, 0.0)
-    wrong = _coefficients(n, WRONG, 0.0)
-    at_winners, at_losers = _exchange(wrong, winners, losers)
-    for i in range(middle, high):
-        if win[i] != 0.0:
-            pull[i] -= win[i] * _polynomial(at_winners, v[i] - least)
-    for i in range(low, middle):
-        if lose[i] != 0.0:
-            pull[i] += lose[i] * _polynomial(at_losers, v[i] - least)
-    return _total(value, winners, losers)
+    """Return Σ win·lose·log(1 + e^{−z}) and add its gradient to the pulls."""
+    losers, winners = _moments(v_lose, lose, least, n), _moments(v_win, win, least, n)
+    at_winners, at_losers = _exchange(_coefficients(n, WRONG, 0.0), winners, losers)
+    pull_win -= win * _values(v_win, at_winners, least)
+    pull_lose += lose * _values(v_lose, at_losers, least)
+    return _total(_coefficients(n, VALUE, 0.0), winners, losers)
 
 
 @kernel
 def boxed_entropy(
-    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
+    v_lose: FloatArray, lose: FloatArray, v_win: FloatArray, win: FloatArray, least: float, n: int,
     a: float,
 ) -> float:  # fmt: skip
     """Return the sum of win·lose times the entropy of a times the probability of a wrong order."""
-    least = v[low:high].min()
-    losers = _moments(v, lose, low, middle, least, n)
-    winners = _moments(v, win, middle, high, least, n)
+    losers, winners = _moments(v_lose, lose, least, n), _moments(v_win, win, least, n)
     return _total(_coefficients(n, ENTROPY, a), winners, losers)
 
 
 @kernel
 def boxed_product(
-    v: FloatArray, win: FloatArray, lose: FloatArray, low: int, middle: int, high: int, n: int,
-    D: FloatArray, out: FloatArray,
+    v_lose: FloatArray, lose: FloatArray, v_win: FloatArray, win: FloatArray, least: float, n: int,
+    D_lose: FloatArray, D_win: FloatArray, out_lose: FloatArray, out_win: FloatArray,
 ) -> None:  # fmt: skip
     """Add the Hessian of Σ win·lose·log(1 + e^{−z}) times the columns of D to those of ``out``."""
-    least = v[low:high].min()
-    losers = _moments(v, lose, low, middle, least, n)
-    winners = _moments(v, win, middle, high, least, n)
+    losers, winners = _moments(v_lose, lose, least, n), _moments(v_win, win, least, n)
     bends = _coefficients(n, BEND, 0.0)
     at_winners, at_losers = _exchange(bends, winners, losers)
-    degree = np.empty(high - low)
-    for i in range(low, high):
-        mine = at_losers if i < middle else at_winners
-        degree[i - low] = _polynomial(mine, v[i] - least)
-    for f in range(D.shape[1]):
-        flows = _exchange(
-            bends,
-            _moments(v, win * D[:, f], middle, high, least, n),
-            _moments(v, lose * D[:, f], low, middle, least, n),
-        )
-        for i in range(low, high):
-            weight, mine = (lose[i], flows[1]) if i < middle else (win[i], flows[0])
-            if weight != 0.0:
-                flow = degree[i - low] * D[i, f] - _polynomial(mine, v[i] - least)
-                out[i, f] += weight * flow
+    degree_win = _values(v_win, at_winners, least)
+    degree_lose = _values(v_lose, at_losers, least)
+    for f in range(D_win.shape[1]):
+        d_lose, d_win = D_lose[:, f], D_win[:, f]
+        losers = _moments(v_lose, lose * d_lose, least, n)
+        winners = _moments(v_win, win * d_win, least, n)
+        at_winners, at_losers = _exchange(bends, winners, losers)
+        out_win[:, f] += win * (degree_win * d_win - _values(v_win, at_winners, least))
+        out_lose[:, f] += lose * (degree_lose * d_lose - _values(v_lose, at_losers, least))
 
 
 @kernel
@@ -135,11 +122,11 @@ def _exchange(
 
 @kernel
 def _moments(
-    v: FloatArray, weight: FloatArray, begin: int, end: int, least: float, n: int,
+    v: FloatArray, weight: FloatArray, least: float, n: int,
 ) -> FloatArray:  # fmt: skip
     """Sum weight × Chebyshev polynomials over the documents of each box; last, their number."""
     out = np.zeros((n, TERMS + 1))
-    for i in range(begin, end):
+    for i in range(len(v)):
         w = weight[i]
         if w == 0.0:
             continue
@@ -156,15 +143,18 @@ def _moments(
 
 
 @kernel
-def _polynomial(coefficients: FloatArray, place: float) -> float:
-    """Evaluate the Chebyshev series of the box that a place lies in (Clenshaw)."""
-    box = int(place)
-    t = 2.0 * (place - box) - 1.0
-    row = coefficients[box]
-    one, two = 0.0, 0.0
-    for k in range(TERMS - 1, 0, -1):
-        one, two = row[k] + 2.0 * t * one - two, one
-    return row[0] + t * one - two
+def _values(v: FloatArray, coefficients: FloatArray, least: float) -> FloatArray:
+    """Evaluate, at each score, the Chebyshev series of the box that it lies in (Clenshaw)."""
+    out = np.empty(len(v))
+    for i in range(len(v)):
+        box = int(v[i] - least)
+        t = 2.0 * (v[i] - least - box) - 1.0
+        row = coefficients[box]
+        one, two = 0.0, 0.0
+        for k in range(TERMS - 1, 0, -1):
+            one, two = row[k] + 2.0 * t * one - two, one
+        out[i] = row[0] + t * one - two
+    return out
 
 
 @kernel

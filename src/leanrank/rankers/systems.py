@@ -16,7 +16,7 @@ from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball
 from leanrank.rankers.linear_ranker import LinearRanker, fixed
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, seed_of, words
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
@@ -148,9 +148,7 @@ class RankNet(LinearRanker):
     """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
 
     The lead of a document over one of a lower level is the log odds that it is the better of the
-    two; a pair costs log(1 + e^{−lead}). Long lists cost about as much per document as short ones,
-    unless ``importance`` weighs pairs by level: then an evaluation costs every pair, up to n²/2 of
-    n documents, or those that ``max_pairs`` draws.
+    two; a pair costs log(1 + e^{−lead}). Long lists cost about as much per document as short ones.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 
@@ -168,11 +166,6 @@ class RankNet(LinearRanker):
     importance : None, "ndcg" or array of shape (levels, levels), default=None
         What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
         trade places in the ideal ranking. An array: lowest level first, row the winner.
-    max_pairs : int, optional
-        Largest number of pairs per query; of more, so many are drawn once, weighted so that the
-        expected loss is the same. The certificate is that of the drawn problem.
-    random_state : int, RandomState or None, default=0
-        For drawing pairs.
     max_iter : int, default=100
 
     Examples
@@ -193,8 +186,6 @@ class RankNet(LinearRanker):
     margin: str | None = None
     margin_scale: float = 1.0
     importance: Any = None
-    max_pairs: int | None = None
-    random_state: Any = 0
     max_iter: int = 100
 
     parameter_constraints: ClassVar[Constraints] = {
@@ -204,9 +195,8 @@ class RankNet(LinearRanker):
     used_with: ClassVar[Uses] = MARGIN
 
     def make_loss(self) -> LogisticLoss:
-        """Return the loss of all pairs, or of those that are drawn."""
-        seed = 0 if self.max_pairs is None else seed_of(self.random_state)
-        return LogisticLoss(self.importance, self.max_pairs, seed)
+        """Return the loss of all pairs."""
+        return LogisticLoss(self.importance)
 
 
 @dataclass(eq=False, repr=False)
