@@ -7,10 +7,10 @@ The demo runs for real, in a temporary directory; only its screen is replaced by
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
@@ -69,4 +69,6 @@ def main(target: Path = TARGET) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, nargs="?", default=TARGET)
+    main(**vars(parser.parse_args()))

@@ -7,9 +7,9 @@ are not in the log, and some features have no value, as happens.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
-import sys
 from pathlib import Path
 
 from leanrank.data import RankingData, load_sample
@@ -57,4 +57,6 @@ def _entry(data: RankingData, row: int) -> list[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    main(**vars(parser.parse_args()))

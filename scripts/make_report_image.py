@@ -7,8 +7,8 @@ It needs playwright and a Chromium.
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -42,4 +42,6 @@ def main(target: Path = TARGET) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, nargs="?", default=TARGET)
+    main(**vars(parser.parse_args()))

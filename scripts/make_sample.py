@@ -10,9 +10,9 @@ generator never changes its streams, and all values are rounded to a few decimal
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -141,4 +141,6 @@ def make_features(
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:2]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    main(**vars(parser.parse_args()))

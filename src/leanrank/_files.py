@@ -203,8 +203,16 @@ class HeldFile:
             raise FileError(f"{self.path}: {not_written(error)}") from error
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Reject an option in the place of the name of a file or directory to write."""
+    name = os.fspath(path)
+    if name.startswith("-") and name != "-":
+        raise FileError(f"{name} is an option and no name of a file: write ./{name} if it is one")
+
+
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Create a directory with its parents, unless it is there."""
+    check_name(path)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
