@@ -1,4 +1,4 @@
-"""Learners tried on the same simulated users: curves, the lists they show, and who is preferred."""
+"""Learners tried on the same simulated users: curves, and who is preferred."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.online.interleaving import confidence_sequence, interleaver
 from leanrank.online.learners.ranker import OnlineRanker
-from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
+from leanrank.online.simulation import Simulation, looks, make_collection, simulate
 from leanrank.online.users import ClickModel, user
-
-STEPS = (10, 100, 1_000)
-"""When a learner's list for the chosen query is looked at."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,6 @@ class Learned:
         Discounted sum of the NDCG of all lists.
     features : array of shape (seeds,)
         Weights that are not zero at the end.
-    lists : dict of int to array of int64
-        Rows of the chosen query that were shown after so many lists, in the first run.
     preference : Preference
         Of the first run.
     """
@@ -70,7 +65,6 @@ class Learned:
     learned: FloatArray
     cumulative: FloatArray
     features: IntArray
-    lists: dict[int, IntArray]
     preference: Preference
 
 
@@ -86,8 +80,6 @@ class Trial:
         Whether the weights were measured on other data.
     n_queries, n_seeds : int
         Lists per run, and runs.
-    query : int
-        The number of the chosen query.
     results : list of Learned
         By user, then by learner.
     """
@@ -96,7 +88,6 @@ class Trial:
     held_out: bool
     n_queries: int
     n_seeds: int
-    query: int
     results: list[Learned]
 
 
@@ -108,7 +99,6 @@ def try_learners(
     *,
     test: RankingData | None = None,
     n_seeds: int = 10,
-    query: int | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     say: Callable[[str], None] = lambda text: None,
@@ -129,9 +119,6 @@ def try_learners(
         Queries to measure the weights on; by default those of ``data``.
     n_seeds : int, default=10
         Runs of each learner, with other queries, clicks and explorations.
-    query : int, optional
-        The number of a query whose lists are kept; by default the first one with several grades and
-        more documents than a list, if there is one.
     random_state : int, default=0
         Of the first run; the others count on from it.
     n_jobs : int, optional
@@ -145,16 +132,14 @@ def try_learners(
     >>> data = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=0)
     >>> trial = try_learners(data, {"spd": {"eta0": 0.05}}, ["perfect"], 500, n_seeds=2)
     >>> [one] = trial.results
-    >>> sorted(one.lists), one.preference.wins > one.preference.losses
-    ([10, 100], True)
+    >>> one.preference.wins > one.preference.losses
+    True
     """
     n_queries, n_seeds = check_whole("n_queries", n_queries), check_whole("n_seeds", n_seeds)
     if not learners or not users:
         raise InputError("there is nothing to try: give at least one learner and one user")
-    steps = [step for step in STEPS if step <= n_queries]
     visitors = {name: user(name, _n_grades(data)) for name in users}
     pool, places = make_collection(data), looks(n_queries, per_decade=5)
-    chosen = _chosen(data, query)
     measured = data if test is None else test
     if not (data.informative.any() and measured.informative.any()):
         raise InputError("no query has documents at two levels: give labels that differ within it")
@@ -182,10 +167,6 @@ def try_learners(
 
             runs = executor.map(one, range(random_state, random_state + n_seeds))
             last = runs[0][0].weights[-1]
-            lists = {}
-            for step in steps:
-                learner = ranker(method, random_state)
-                lists[step] = _shown(learner, data, pool, visitor, step, chosen)
             results.append(
                 Learned(
                     learner=method,
@@ -195,11 +176,10 @@ def try_learners(
                     learned=np.array([values for _, values in runs]),
                     cumulative=np.array([run.cumulative for run, _ in runs]),
                     features=np.array([np.count_nonzero(run.weights[-1]) for run, _ in runs]),
-                    lists=lists,
                     preference=prefer(data, last, visitor, min(n_queries, 2_000), random_state),
                 )
             )
-    return Trial(data, test is not None, n_queries, n_seeds, chosen, results)
+    return Trial(data, test is not None, n_queries, n_seeds, results)
 
 
 def prefer(
@@ -226,20 +206,6 @@ def prefer(
     )
 
 
-def _shown(
-    ranker: OnlineRanker,
-    data: RankingData,
-    pool: Collection,
-    visitor: ClickModel,
-    step: int,
-    query: int,
-) -> IntArray:
-    """Return what a learner shows for a query after so many lists."""
-    simulate(ranker, pool, visitor, step, at=[step], random_state=ranker.random_state)
-    first, last = data.query_ptr[query], data.query_ptr[query + 1]
-    return np.asarray(first + ranker.rank(data.X[first:last]).documents)
-
-
 def _n_grades(data: RankingData) -> int:
     highest = int(data.y.max(initial=0))
     if highest > 4:
@@ -247,12 +213,3 @@ def _n_grades(data: RankingData) -> int:
             f"the data have grade {highest}, simulated users know 0 to 4: merge grades first"
         )
     return 2 if highest < 2 else 3 if highest < 3 else 5
-
-
-def _chosen(data: RankingData, query: int | None) -> int:
-    if query is not None:
-        if not 0 <= query < data.n_queries:
-            raise InputError(f"query={query!r} is not a number from 0 to {data.n_queries - 1}")
-        return query
-    good = np.flatnonzero(data.informative & (np.diff(data.query_ptr) > 10))
-    return int(good[0]) if len(good) else 0

@@ -9,21 +9,13 @@ from html import escape
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank._typing import FloatArray, IntArray
-from leanrank.metrics.evaluation import evaluate
+from leanrank._typing import FloatArray
 from leanrank.online.trial import Learned, Preference, Trial
 from leanrank.report.page import drawn_lines, figures_table, static_page
 
 _STYLE = """
 .chart { margin: .8rem 0 1.6rem; }
 .chart h3 { margin: 0 0 .3rem; }
-.shown { display: grid; gap: 1.5rem 2rem; }
-.shown { grid-template-columns: repeat(auto-fill, minmax(17rem, 1fr)); }
-.shown table { table-layout: fixed; }
-.shown td { white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-.shown td small { color: var(--muted); }
-.good { background: rgba(var(--accent-rgb), .16); border-color: transparent; }
-.best { background: rgba(var(--accent-rgb), .4); border-color: transparent; }
 """
 
 
@@ -83,7 +75,7 @@ def _user(trial: Trial, results: Sequence[Learned]) -> str:
         "the power t. Preferred: lists, interleaved by team draft, on which users preferred the "
         "last ranker of the first run to the one it began with, a random order.</p>\n"
         f'{"".join(charts)}<p class="note">The axis of lists is logarithmic.{shaded}</p>\n'
-        f"{_lists(trial, results)}</section>\n"
+        "</section>\n"
     )
 
 
@@ -142,54 +134,3 @@ def _chart(title: str, curves: dict[str, FloatArray], one: Learned) -> str:
         log_x=True,
     )
     return f'<div class="chart"><h3>{escape(title)}</h3>{both}</div>\n'
-
-
-def _lists(trial: Trial, results: Sequence[Learned]) -> str:
-    """Write what each learner shows for the chosen query."""
-    if not results[0].lists:
-        return ""
-    data = trial.data
-    tables = []
-    for one in results:
-        ranks = range(max(map(len, one.lists.values())))
-        head = "".join(
-            f'<th scope="col" class="text">{step:,}<br><small>NDCG {_ndcg(trial, rows):.2f}'
-            "</small></th>"
-            for step, rows in one.lists.items()
-        )
-        body = "".join(
-            "<tr>" + "".join(_document(trial, rows[rank]) for rows in one.lists.values()) + "</tr>"
-            for rank in ranks
-        )
-        tables.append(
-            f"<div><h3>{escape(one.learner)}</h3><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table></div>"
-        )
-    name = escape(str(data.query_ids[trial.query]))
-    return (
-        f"<h3>What they show for query {name} after so many lists</h3>\n"
-        '<p class="note">In the first run, from the top: the grade of a document, and its number '
-        "in the query. Exploration is part of it.</p>\n"
-        f'<div class="shown">{"".join(tables)}</div>\n'
-    )
-
-
-def _document(trial: Trial, row: int) -> str:
-    data = trial.data
-    grade, highest = data.y[row], data.y.max()
-    kind = " best" if grade == highest and grade > 0 else " good" if grade > 0 else ""
-    number = row - data.query_ptr[trial.query] + 1
-    name = "" if data.doc_ids is None else f' title="{escape(str(data.doc_ids[row]))}"'
-    return (
-        f'<td class="text"{name}><span class="label{kind}">{grade:g}</span> '
-        f"<small>{number}</small></td>"
-    )
-
-
-def _ndcg(trial: Trial, rows: IntArray) -> float:
-    """Return the NDCG@10 of a list that was shown."""
-    query = trial.data.queries[[trial.query]]
-    scores = np.full(len(query), -1.0)
-    scores[rows - trial.data.query_ptr[trial.query]] = np.arange(len(rows), 0, -1)
-    found = evaluate(query, scores, measures="ndcg@10", ties="input", n_jobs=1)
-    return found.means["ndcg@10"]
