@@ -44,6 +44,10 @@ def path(data):
 CANDIDATES = [made(0.5, 1), made(0.6, 4), made(0.55, 6), made(0.3, 2)]
 
 
+def study_of(data, candidates, chosen, **more):
+    return Study("ndcg@10", "standard", candidates, candidates[chosen], data, data, **more)
+
+
 def checked(chart):
     """Validate against Altair's schema, and keep hostile names out of everything but data."""
     spec = chart.to_dict()
@@ -68,8 +72,8 @@ def values_of(spec, name):
     return next(each["values"] for each in found if each.get("name") == name)
 
 
-def test_the_front_holds_every_candidate_and_marks_the_best():
-    spec = checked(plots.front(CANDIDATES, measure="ndcg@10"))
+def test_the_front_holds_every_candidate_and_marks_the_chosen_one(data):
+    spec = checked(plots.front(study_of(data, CANDIDATES, 1)))
     rows = values_of(spec, "front")
     assert [row["features"] for row in rows if row["model"] >= 0] == [1, 4]
     assert [row["features"] for row in rows if row["model"] < 0] == [6, 2]
@@ -78,15 +82,8 @@ def test_the_front_holds_every_candidate_and_marks_the_best():
 
 
 def test_the_front_of_a_study_marks_its_choice_and_draws_its_baselines(data):
-    study = Study(
-        "ndcg@10",
-        "standard",
-        CANDIDATES,
-        CANDIDATES[2],
-        data,
-        data,
-        baselines={"other": {"ndcg@10": np.full(20, 0.4)}},
-    )
+    other = {"other": {"ndcg@10": np.full(20, 0.4)}}
+    study = study_of(data, CANDIDATES, 2, baselines=other)
     spec = checked(plots.front(study))
     assert values_of(spec, "baselines")[0]["value"] == pytest.approx(0.4)
     shown = {row["model"]: row["features"] for row in values_of(spec, "front")}
@@ -96,23 +93,23 @@ def test_the_front_of_a_study_marks_its_choice_and_draws_its_baselines(data):
 def test_baselines_of_other_queries_are_not_drawn(data):
     judged = [made(0.5, 1, training_values={"ndcg@10": np.full(5, 0.9)})]
     other = {"other": {"ndcg@10": np.full(20, 0.4)}}
-    study = Study("ndcg@10", "standard", judged, judged[0], data, data, baselines=other)
+    study = study_of(data, judged, 0, baselines=other)
     rows, baselines, _, _ = front_rows(study)
     assert baselines == []
     assert rows[0]["value"] == pytest.approx(judged[0].score("ndcg@10"), abs=1e-4)
 
 
-def test_wide_ranges_have_a_logarithmic_axis_with_whole_marks_inside():
-    spec = checked(plots.front([made(0.5, 3), made(0.6, 480)], measure="ndcg@10"))
+def test_wide_ranges_have_a_logarithmic_axis_with_whole_marks_inside(data):
+    spec = checked(plots.front(study_of(data, [made(0.5, 3), made(0.6, 480)], 1)))
     axis = spec["layer"][0]["encoding"]["x"]
     assert axis["scale"]["type"] == "log"
     assert axis["scale"]["nice"] is False
     assert axis["axis"]["values"] == [5, 10, 20, 50, 100, 200]
 
 
-def test_a_long_list_of_losers_is_thinned_out():
+def test_a_long_list_of_losers_is_thinned_out(data):
     many = [made(0.9, 1), *(made(0.1 + 1e-4 * at, 5) for at in range(700))]
-    rows, *_ = front_rows(many, "ndcg@10")
+    rows, *_ = front_rows(study_of(data, many, 0))
     assert sum(row["model"] < 0 for row in rows) == 400
 
 
@@ -201,11 +198,6 @@ def contrast(one, two):
 
     low, high = sorted((luminance(one), luminance(two)))
     return (high + 0.05) / (low + 0.05)
-
-
-def test_candidates_alone_need_a_measure():
-    with pytest.raises(InputError, match="give measure="):
-        plots.front(CANDIDATES)
 
 
 def test_without_altair_the_message_says_how_to_get_it(monkeypatch):

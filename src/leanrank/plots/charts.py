@@ -7,7 +7,7 @@ an unusual name is only drawn.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrank.errors import InputError
@@ -86,9 +86,8 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
 
 
 def front(
-    study: Study | Iterable[Candidate],
+    study: Study,
     *,
-    measure: str | None = None,
     models: Sequence[Candidate] | None = None,
     width: int | str = 560,
     height: int = 300,
@@ -101,9 +100,7 @@ def front(
 
     Parameters
     ----------
-    study : Study, or Candidates
-    measure : str, optional
-        By default the one that the study optimised; needed beside a list of candidates.
+    study : Study
     models : list of Candidate, optional
         Which to put in front, instead of all that no other beats.
     width, height : int
@@ -114,7 +111,7 @@ def front(
     altair.LayerChart
     """
     alt = altair_for("a chart of the front")
-    rows, baselines, chosen, name = front_rows(study, measure, models)
+    rows, baselines, chosen, name = front_rows(study, models)
     ends = [row[end] for row in rows if row["model"] >= 0 for end in ("low", "value", "high")]
     ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
     room = 0.06 * (max(ends) - min(ends)) or 0.01

@@ -19,9 +19,10 @@ from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels
 from leanrank.plots.parts import altair_for, inline, names_of, theme, tips, value_axis
 from leanrank.plots.rows import (
+    ALL_DIGITS,
     brief,
     columns_seen,
-    digits_along,
+    numbers,
     numeric_rows,
     shown_range,
     some_documents,
@@ -91,7 +92,6 @@ def curves(
             width,
             height,
             width - ROOM if part["rows"]["missing"] else width,
-            part["digits"],
             name=part["feature"],
             title=None if part["scaled"] is None else f"scaled ({part['scaled']})",
             suffix=f"_{at}",
@@ -116,9 +116,8 @@ def curve_parts(
     Returns
     -------
     list of dict
-        ``index`` and ``feature``, the ``range`` of its values, the ``digits`` that tell them apart,
-        the normaliser after which they are ``scaled`` or None, the ``mean`` of the curve over the
-        documents, and ``rows`` by layer.
+        ``index`` and ``feature``, the ``range`` of its values, the normaliser after which they are
+        ``scaled`` or None, the ``mean`` of the curve over the documents, and ``rows`` by layer.
     """
     drawn = in_units_of_data(model)
     bands = [_by_name(each, model) for each in draws]
@@ -145,34 +144,30 @@ def _part(
     values = np.asarray(curve.cuts if column is None else column, dtype=np.float64)
     there, missing = values[np.isfinite(values)], np.isnan(values)
     low, high = shown_range(there, curve.cuts)
-    digits = digits_along(max(abs(low), abs(high)), high - low, 7)
-    along = {"x": digits, "x2": digits}
     mean = 0.0 if column is None else mean_added(curve, values)
     x = _places(curve, low, high)
     rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
-    rows["curve"] = numeric_rows(along, x=x, y=curve(x) - mean, order=range(len(x)))
+    rows["curve"] = numeric_rows(x=x, y=curve(x) - mean, order=range(len(x)))
     if column is not None:
         counts, edges = np.histogram(there, N_BARS, (low, high))
         shares = counts / max(1, counts.max(initial=0)), counts / max(1, len(there))
-        bars = numeric_rows(along, x=edges[:-1], x2=edges[1:], share=shares[0], documents=shares[1])
+        bars = numeric_rows(x=edges[:-1], x2=edges[1:], share=shares[0], documents=shares[1])
         rows["density"] = [bar for bar in bars if bar["documents"]]
         ends = np.array([low, high])
         line = _straight(curve, there, mean, ends)
-        rows["straight"] = [] if line is None else numeric_rows(along, x=ends, y=line)
+        rows["straight"] = [] if line is None else numeric_rows(x=ends, y=line)
     if drawn:
         x = np.linspace(low, high, 49)
         lower, upper = _band(drawn, values, x)
-        rows["band"] = numeric_rows(along, x=x, low=lower, high=upper)
+        rows["band"] = numeric_rows(x=x, low=lower, high=upper)
     if curve.missing is not None and (column is None or missing.any()):
         share = 0.0 if column is None else missing.mean()
         rows["missing"] = [{"y": brief(curve.missing - mean), "share": brief(share, 3)}]
     drawable = {
         layer: [row for row in each if None not in row.values()] for layer, each in rows.items()
     }
-    reach = [brief(low, digits), brief(high, digits)]
-    return {"feature": name, "range": reach, "digits": digits, "mean": brief(mean, 7)} | {
-        "rows": drawable
-    }
+    reach = numbers((low, high), ALL_DIGITS)
+    return {"feature": name, "range": reach, "mean": brief(mean, 7), "rows": drawable}
 
 
 def heights(parts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
@@ -197,7 +192,6 @@ def one_curve(
     width: int | str,
     height: int,
     end: Any,
-    digits: Any = 7,
     *,
     name: str = "",
     title: str | None = None,
@@ -206,13 +200,12 @@ def one_curve(
     """Draw one curve; ``across`` and ``up`` are the ends of the axes, numbers or expressions.
 
     ``end`` is where the horizontal axis ends in pixels: a missing value has its place behind it.
-    ``digits``, a number or the name of a parameter, tell values along it apart.
 
     The data sets are named as the layers are, with ``suffix``: charts side by side need different
     names.
     """
     alt = altair_for("a chart of a curve")
-    x = alt.X("x:Q", **value_axis(across, digits, title, range=[0, end]))
+    x = alt.X("x:Q", **value_axis(across, title, range=[0, end]))
     y = alt.Y("y:Q", **value_axis(up) | {"axis": alt.Axis(tickCount=4)})
 
     def layer(name: str) -> Any:

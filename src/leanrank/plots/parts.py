@@ -97,18 +97,15 @@ def names_of(names: dict[str, str], data: str) -> list[Any]:
     ]
 
 
-def value_axis(
-    ends: Sequence[Any], digits: Any = 7, title: str | None = None, **scale: Any
-) -> dict[str, Any]:
-    """Return title, scale and axis of values; ends and digits are numbers, or name parameters."""
+def value_axis(ends: Sequence[Any], title: str | None = None, **scale: Any) -> dict[str, Any]:
+    """Return title, scale and axis of values; ends are numbers, or name parameters."""
     import altair
 
-    label = f"format(datum.value, '.' + ({digits} - 1) + '~g')"
     domain = {"domainMin": ends[0], "domainMax": ends[1]}
     return {
         "title": title,
         "scale": altair.Scale(nice=False, zero=False, **domain, **scale),
-        "axis": altair.Axis(grid=False, tickCount=4, labelOverlap=True, labelExpr=label),
+        "axis": altair.Axis(grid=False, tickCount=4, labelOverlap=True, format=".15~g"),
     }
 
 

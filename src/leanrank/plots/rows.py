@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import InputError
 from leanrank.metrics.judge import better_sign, mean_of
-from leanrank.selection.candidate import Candidate, bootstrap_interval, pareto_front
+from leanrank.selection.candidate import Candidate, bootstrap_interval
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 
@@ -26,23 +25,20 @@ if TYPE_CHECKING:
 MOST_OTHERS = 400
 """Models behind the front that a chart shows; of more, some are taken evenly."""
 
+COUNTS = ("round", "iteration", "epoch", "trial")
+"""What counts the entries of a learning curve; without any, their number does."""
+
 OUTSIDE = 0.005
 """Share of the documents beyond either end of a chart: outliers would leave no room."""
 
-_ALL_DIGITS = 17  # of a float64
+ALL_DIGITS = 15  # of a decimal number that a float64 holds
+ALONG = ("x", "x2", "y")  # columns with the values of an axis
 _DOCUMENTS = 20_000  # enough to know the variance of a score
 
 
-def front_models(study: Study | Iterable[Candidate], measure: str | None = None) -> list[Candidate]:
+def front_models(study: Study) -> list[Candidate]:
     """Return the front, fewest features first, and the chosen model of a study."""
-    if not isinstance(study, Study):
-        if measure is None:
-            raise InputError("a list of candidates does not say by what to judge: give measure=")
-        return pareto_front(study, measure=measure)
-    by = measure or study.measure
-    models = (
-        list(study.front) if by == study.measure else pareto_front(study.candidates, measure=by)
-    )
+    models = list(study.front)
     if not any(one is study.chosen for one in models):
         models.append(study.chosen)
         models.sort(key=lambda one: (one.n_features, one.cost))
@@ -50,21 +46,13 @@ def front_models(study: Study | Iterable[Candidate], measure: str | None = None)
 
 
 def front_rows(
-    study: Study | Iterable[Candidate],
-    measure: str | None = None,
-    models: Sequence[Candidate] | None = None,
+    study: Study, models: Sequence[Candidate] | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int, str]:
     """Return the points, the baselines, the position of the chosen model and the measure."""
-    if not isinstance(study, Study):
-        study = list(study)
-    name = measure or (study.measure if isinstance(study, Study) else "")
-    models = list(models or front_models(study, measure))
-    if not models:
-        raise InputError("no model ranks anything: there is no front to draw")
-    costs = study.costs if isinstance(study, Study) else None
-    candidates = study.candidates if isinstance(study, Study) else study
+    name, costs = study.measure, study.costs
+    models = list(models or front_models(study))
     shown = {id(one) for one in models}
-    others = [one for one in candidates if id(one) not in shown and one.n_features]
+    others = [one for one in study.candidates if id(one) not in shown and one.n_features]
     others = [one for one in others if np.isfinite(one.score(name))]
     if len(others) > MOST_OTHERS:
         others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
@@ -83,18 +71,15 @@ def front_rows(
                 "cost": None if costs is None else costs.show(one.cost),
             }
         )
-    baselines = []
     pooled = any(name in one.training_values for one in models)
     # a mean over other queries than those of the points would be no line to compare with
-    if isinstance(study, Study) and not pooled:
-        baselines = [
-            {"name": title, "value": brief(mean), "place": mean}
-            for title, values in study.baselines.items()
-            if name in values and not np.isnan(mean := mean_of(values[name]))
-        ]
-    best = better_sign(name) * np.array([one.score(name) for one in models])
-    chosen = models.index(study.chosen) if isinstance(study, Study) else int(np.argmax(best))
-    return rows, baselines, chosen, head(name) + " (validation and training)" * pooled
+    baselines = [
+        {"name": title, "value": brief(mean), "place": mean}
+        for title, values in study.baselines.items()
+        if not pooled and name in values and not np.isnan(mean := mean_of(values[name]))
+    ]
+    about = head(name) + " (validation and training)" * pooled
+    return rows, baselines, models.index(study.chosen), about
 
 
 def path_rows(
@@ -190,27 +175,18 @@ def history_rows(
     history: Sequence[Mapping[str, Any]], measures: Sequence[str] | None = None
 ) -> tuple[str, list[dict[str, Any]]]:
     """Return what the horizontal axis counts, and the points of a learning curve."""
-    entries = [dict(entry) for entry in history]
-    if not entries:
-        raise InputError("the history is empty: there is no curve to draw")
-    drawn = list(measures or _measured(entries))
-    counts = [k for k in entries[0] if k not in drawn and _counts_up([e.get(k) for e in entries])]
-    across = counts[0] if counts else "round"
+    first = dict(history[0]) if history else {}
+    drawn = measures or [key for key in first if _is_measure(key)]
+    drawn = drawn or [key for key in ("loss", "objective", "dual_gap") if key in first][:1]
+    across = next((key for key in COUNTS if key in first), "round")
     rows = [
-        {
-            "at": entry[across] if counts else number,
-            "measure": measure,
-            "value": brief(entry[measure]),
-        }
+        {"at": entry.get(across, number), "measure": measure, "value": brief(entry[measure])}
         for measure in drawn
-        for number, entry in enumerate(entries, 1)
-        if isinstance(entry.get(measure), (int, float)) and math.isfinite(entry[measure])
+        for number, entry in enumerate(history, 1)
+        if math.isfinite(entry.get(measure, math.nan))
     ]
     if not rows:
-        raise InputError(
-            f"the history has no numbers to draw among {', '.join(map(str, entries[0]))}: give "
-            "measures="
-        )
+        raise InputError("the history has no numbers to draw: give measures=")
     return across, rows
 
 
@@ -241,23 +217,13 @@ def query_rows(
     ]
 
 
-def _measured(entries: list[dict[str, Any]]) -> list[str]:
+def _is_measure(name: str) -> bool:
     from leanrank.metrics import Measure
 
-    found: list[str] = []
-    for key in entries[0]:
-        try:
-            if Measure.parse(key).higher_is_better:  # a loss has a scale of its own
-                found.append(key)
-        except InputError:
-            continue
-    losses: list[str] = [key for key in ("loss", "objective", "dual_gap") if key in entries[0]]
-    return found or losses[:1]
-
-
-def _counts_up(values: list[Any]) -> bool:
-    whole = all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in values)
-    return whole and all(a < b for a, b in pairwise(values))
+    try:
+        return bool(Measure.parse(name).higher_is_better)  # a loss has a scale of its own
+    except InputError:
+        return False
 
 
 def spread(labels: list[dict[str, Any]], gap: float) -> None:
@@ -275,20 +241,6 @@ def brief(value: Any, digits: int = 5) -> float | None:
     """
     number = float(value)
     return float(f"{number:.{digits}g}") if math.isfinite(number) else None
-
-
-def digits_along(magnitude: float, width: float, digits: int) -> int:
-    """Return how many digits tell numbers apart that lie within a width, far from zero.
-
-    ``digits`` of them are left when an offset that all numbers share is taken away.
-
-    >>> digits_along(2.0, 4.0, 7), digits_along(1.7e9, 100.0, 7), digits_along(1.0, 0.0, 7)
-    (7, 15, 17)
-    """
-    if not width > 0:
-        return _ALL_DIGITS
-    shared = math.ceil(math.log10(max(magnitude, sys.float_info.min)) - math.log10(width))
-    return min(_ALL_DIGITS, digits + max(0, shared))
 
 
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
@@ -309,11 +261,11 @@ def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in rounded]
 
 
-def numeric_rows(digits: Mapping[str, int] | None = None, **columns: Any) -> list[dict[str, Any]]:
-    """Return rows from columns of numbers, rounded; ``digits`` by column, 5 for the others.
+def numeric_rows(**columns: Any) -> list[dict[str, Any]]:
+    """Return rows from columns of numbers; those along an axis of values keep their digits.
 
-    >>> numeric_rows({"x": 2}, x=[1.234, 2.0], y=[0.5, float("nan")])
-    [{'x': 1.2, 'y': 0.5}, {'x': 2.0, 'y': None}]
+    >>> numeric_rows(x=[1.7e9 + 1.25, 2.0], added=[0.123456, float("nan")])
+    [{'x': 1700000001.25, 'added': 0.12346}, {'x': 2.0, 'added': None}]
     """
-    rounded = [numbers(each, (digits or {}).get(name, 5)) for name, each in columns.items()]
+    rounded = [numbers(each, ALL_DIGITS if name in ALONG else 5) for name, each in columns.items()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]

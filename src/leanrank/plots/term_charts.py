@@ -22,9 +22,9 @@ from leanrank.plots.parts import (
     value_axis,
 )
 from leanrank.plots.rows import (
+    ALL_DIGITS,
     brief,
     columns_seen,
-    digits_along,
     numbers,
     numeric_rows,
     shown_range,
@@ -97,10 +97,10 @@ def surface_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dic
     -------
     list of dict
         ``index`` and ``features``, both of two; ``feature``, the name of the pair; the ``ranges``
-        of the features and the ``digits`` that tell their values apart; the normaliser after which
-        they are ``scaled`` or None; ``missing``, what the pair adds where the first, the second or
-        both are; ``cells`` with what the ``pair`` and the ``curves`` of its features add, each less
-        its mean over the documents, and the ``share`` of the documents.
+        of the features; the normaliser after which they are ``scaled`` or None; ``missing``, what
+        the pair adds where the first, the second or both are; ``cells`` with what the ``pair`` and
+        the ``curves`` of its features add, each less its mean over the documents, and the ``share``
+        of the documents.
     """
     drawn = in_units_of_data(model)
     seen = {} if data is None or not drawn.surfaces else columns_seen(drawn, some_documents(data))
@@ -116,7 +116,6 @@ def _pair_part(
     values = [np.zeros(0) if one is None else one for one in columns]
     knots = (surface.first, surface.second)
     ranges = [shown_range(one, side) for one, side in zip(values, knots, strict=True)]
-    digits = [digits_along(max(map(abs, ends)), ends[1] - ends[0], 7) for ends in ranges]
     steps = [(high - low) / N_CELLS for low, high in ranges]
     i, j = (at.ravel() for at in np.indices((N_CELLS, N_CELLS)))
     x, y = (low + at * step for (low, _), at, step in zip(ranges, (i, j), steps, strict=True))
@@ -135,11 +134,10 @@ def _pair_part(
         "index": list(pair),
         "features": names,
         "feature": term_name(names),
-        "digits": digits,
-        "ranges": [numbers(ends, d) for ends, d in zip(ranges, digits, strict=True)],
+        "ranges": [numbers(ends, ALL_DIGITS) for ends in ranges],
         "scaled": None if model.normalizer is None else model.normalizer["kind"],
         "missing": numbers(surface.missing),
-        "cells": numeric_rows({"x": digits[0], "y": digits[1], "share": 3}, **cells),
+        "cells": numeric_rows(**cells),
     }
 
 
@@ -154,7 +152,7 @@ def surface_panels(
     cells = part["cells"]
     far = max(abs(cell[kind] or 0.0) for cell in cells for kind in ("pair", "curves")) or 1.0
     steps = dict(zip("xy", ((high - low) / N_CELLS for low, high in part["ranges"]), strict=True))
-    x, y = map(value_axis, part["ranges"], part["digits"])
+    x, y = map(value_axis, part["ranges"])
     scaled = "" if part["scaled"] is None else f", scaled ({part['scaled']})"
     axes = dict(zip("xy", (name + scaled for name in part["features"]), strict=True))
     colour = alt.Scale(domain=[-far, far], domainMid=0, interpolate="lab")

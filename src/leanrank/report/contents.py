@@ -91,7 +91,8 @@ def report_contents(
     max_models, max_queries : int
         The front and the queries are thinned out evenly beyond these.
     max_cells : int
-        Feature values on the page; the default is about half a megabyte.
+        Feature values on the page; the default is about half a megabyte, or three times as much
+        for curves, which need all digits.
     """
     models = _shown_models(study, max_models)
     split, measure = study.split, study.measure
@@ -376,9 +377,8 @@ def _empty_curve() -> Any:
     names = ("low_x", "high_x", "low_y", "high_y", "room")
     *ends, width = [altair.expr(name) for name in (*names[:4], "width - room")]
     rows: dict[str, Any] = {name: [] for name in LAYERS}
-    chart = one_curve(rows, ends[:2], ends[2:], _FILL, 120, width, "digits")
+    chart = one_curve(rows, ends[:2], ends[2:], _FILL, 120, width)
     params = [altair.param(name=name, value=at % 2) for at, name in enumerate(names)]
-    params.append(altair.param(name="digits", value=7))
     return finished(chart, _FILL, 120).add_params(*params)
 
 

@@ -297,7 +297,7 @@
     for (const [view, part] of curveViews) {
       view.signal("low_x", part.range[0]).signal("high_x", part.range[1]);
       view.signal("low_y", curves.heights[0]).signal("high_y", curves.heights[1]);
-      view.signal("digits", part.digits).signal("room", part.rows.missing.length ? curves.room : 0);
+      view.signal("room", part.rows.missing.length ? curves.room : 0);
       view.data("density", report.densities[part.index]);
       for (const layer of ["band", "straight", "curve", "missing"]) view.data(layer, part.rows[layer]);
     }

@@ -15,11 +15,14 @@ from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.model import Model
 from leanrank.model.terms import Levels, Surface
-from leanrank.plots.rows import brief, columns_seen, digits_along, numbers
+from leanrank.plots.rows import brief, columns_seen, numbers
 from leanrank.selection.study import Study
 
 TOP = 10
 """Documents of a query that are listed."""
+
+EXACT = 17
+"""Digits of feature values and cuts: a value must fall on the right side of every threshold."""
 
 MOST_LOOKED_INTO = 120
 
@@ -55,7 +58,7 @@ def query_details(
     features = [
         _feature_values([one for one in models if _key(one) == key], part, union) for key in specs
     ]
-    digits = [_digits(models, at) for at in union.tolist()]
+    digits = 4 if all(model.is_linear for model in models) else EXACT
     details = []
     for number, position in enumerate(looked_into):
         start, stop = part.query_ptr[number : number + 2].tolist()
@@ -72,7 +75,7 @@ def query_details(
                 ],
                 "labels": numbers(part.y[start:stop][shown], 4),
                 "values": [
-                    [list(map(brief, row, digits)) for row in each[start:stop][shown].tolist()]
+                    [numbers(row, digits) for row in each[start:stop][shown].tolist()]
                     for each in features
                 ],
                 "orders": [[place[row] for row in order[number].tolist()] for order in orders],
@@ -86,7 +89,7 @@ def query_details(
             {
                 "matrix": specs.index(_key(model)),
                 "names": model.term_names,
-                "parts": _scoring(model, union, digits),
+                "parts": _scoring(model, union),
             }
             for model in models
         ],
@@ -126,36 +129,14 @@ def _feature_values(models: Sequence[Model], data: RankingData, columns: IntArra
     return np.column_stack([seen[at] for at in columns.tolist()])
 
 
-def _digits(models: Sequence[Model], feature: int) -> int:
-    """Return to how many digits values of a feature are written, and the cuts of its terms.
-
-    A value must fall on the right side of every threshold, and stand between two knots where it
-    does.
-    """
-    digits = 4 if all(model.is_linear for model in models) else 9
-    for model in models:
-        for features, term in model.terms.items():
-            if feature not in features:
-                continue
-            sides = (term.first, term.second) if isinstance(term, Surface) else (term.cuts,)
-            side = sides[features.index(feature)]
-            if side:
-                gap = 0.0 if isinstance(term, Steps) else float(np.diff(side).min())
-                digits = max(digits, digits_along(max(map(abs, side)), gap, 9))
-    return digits
-
-
-def _scoring(model: Model, union: IntArray, digits: Sequence[int]) -> list[dict[str, Any]]:
+def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
     """Return each term as the page computes it, with the places of its features."""
     parts = []
     for features, term in model.terms.items():
         at = np.searchsorted(union, features).tolist()
         values: dict[str, Any] = {"at": at}
         if isinstance(term, Surface):
-            values["knots"] = [
-                numbers(side, digits[k])
-                for side, k in zip((term.first, term.second), at, strict=True)
-            ]
+            values["knots"] = [numbers(side, EXACT) for side in (term.first, term.second)]
             values |= {"values": [numbers(row, 7) for row in term.values]}
             values |= {"missing": numbers(term.missing, 7)}
             parts.append(values)
@@ -164,13 +145,10 @@ def _scoring(model: Model, union: IntArray, digits: Sequence[int]) -> list[dict[
             values["weight"] = brief(term.weight, 7)
         elif isinstance(term, Levels):
             codes = range(len(term.levels)) if term.is_text else term.levels
-            values |= {"levels": numbers(codes, 17), "values": numbers(term.values, 7)}
+            values |= {"levels": numbers(codes, EXACT), "values": numbers(term.values, 7)}
         elif isinstance(term, (Ramps, Steps)):
             values["ramps"] = isinstance(term, Ramps)
-            values |= {
-                "cuts": numbers(term.cuts, digits[at[0]]),
-                "heights": numbers(term.heights, 7),
-            }
+            values |= {"cuts": numbers(term.cuts, EXACT), "heights": numbers(term.heights, 7)}
         if term.missing is not None:
             values["missing"] = brief(term.missing, 7)
         parts.append(values)
