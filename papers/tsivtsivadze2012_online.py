@@ -46,7 +46,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import QueryMinMaxScaler
 from leanrank.errors import DataWarning, FileError, InputError
 from leanrank.execution import Executor, make_executor
-from leanrank.online.learners.ranker import OnlineRanker
+from leanrank.online.ranker import OnlineRanker
 from leanrank.online.simulation import Collection, Simulation, looks, make_collection, simulate
 from leanrank.online.users import user
 from leanrank.selection.journal import Journal, pack, unpack

@@ -14,8 +14,7 @@ from leanrank.data import GlobalStandardScaler, RankingData, load_letor
 from leanrank.online import ClickModel, kernels
 from leanrank.online.interleaving import (
     fair_lists,
-    mixture_share,
-    sample_mixture,
+    mixture,
     team_draft,
 )
 from leanrank.solvers.sampling.pair_sampling import mix_bits
@@ -79,21 +78,19 @@ class Pair:
         args = (self.ptr, self.ranking, self.rank, self.grades)
         optimised = (self.lists, self.chance, self.lists_ptr)
         code = METHODS.index(method)
-        _stream(code, *args, *optimised, *user.tables, np.uint64(seed), out)
+        _stream(code, *args, *optimised, user.tables, np.uint64(seed), out)
         return out
 
     def paired(self, user: ClickModel, n: int, seed: int) -> dict[str, np.ndarray]:
         """Return a − b in discounted clicks and in reciprocal rank, for n pairs of lists."""
         clicks, reciprocal = np.empty(n), np.empty(n)
         args = (self.ptr, self.ranking, self.grades)
-        _ab_stream(*args, *user.tables, np.uint64(seed), clicks, reciprocal)
+        _ab_stream(*args, user.tables, np.uint64(seed), clicks, reciprocal)
         return dict(zip(AB_TESTS, (clicks, reciprocal), strict=True))
 
 
 @kernel
-def _stream(
-    method, ptr, ranking, rank, grades, lists, chance, lists_ptr, examine, click, stop, seed, out
-):
+def _stream(method, ptr, ranking, rank, grades, lists, chance, lists_ptr, tables, seed, out):
     for n in range(len(out)):
         key = kernels.list_key(seed, 2 * n)
         query = int(kernels.uniform(kernels.list_key(seed, 2 * n + 1), 0) * (len(ptr) - 1))
@@ -118,8 +115,7 @@ def _stream(
             team_draft(mine, key, shown, share)
         elif method == 2:
             weight = (at + 1.0) ** -3.0
-            sample_mixture(weight, key, shown)
-            mixture_share(weight, shown, share)
+            mixture(weight, key, shown, share)
         else:
             u = kernels.uniform(key, 0)
             i = lists_ptr[query]
@@ -129,7 +125,7 @@ def _stream(
             for r in range(k):
                 share[0, r] = (min(at[1, shown[r]], k) - min(at[0, shown[r]], k)) / k
         clicked = np.empty(k, dtype=np.bool_)
-        kernels.draw_clicks(examine, click, stop, grades[p0:p1][shown], mix_bits(key), clicked)
+        kernels.draw_clicks(tables, grades[p0:p1][shown], mix_bits(key), clicked)
         value, count = 0.0, max(clicked.sum(), 1)
         if method == 0:
             lowest = -1
@@ -147,7 +143,7 @@ def _stream(
 
 
 @kernel
-def _ab_stream(ptr, ranking, grades, examine, click, stop, seed, clicks, reciprocal):
+def _ab_stream(ptr, ranking, grades, tables, seed, clicks, reciprocal):
     for n in range(len(clicks)):
         query = int(kernels.uniform(kernels.list_key(seed, 3 * n), 0) * (len(ptr) - 1))
         p0, p1 = ptr[query], ptr[query + 1]
@@ -157,7 +153,7 @@ def _ab_stream(ptr, ranking, grades, examine, click, stop, seed, clicks, recipro
         for j in range(2):
             shown = grades[p0:p1][ranking[j, p0 : p0 + k]]
             key = kernels.list_key(seed, 3 * n + 1 + j)
-            kernels.draw_clicks(examine, click, stop, shown, key, clicked)
+            kernels.draw_clicks(tables, shown, key, clicked)
             side = 1.0 if j == 0 else -1.0
             most = np.sum(1.0 / np.log2(np.arange(k) + 2.0))
             for r in range(k):

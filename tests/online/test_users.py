@@ -81,9 +81,8 @@ def test_expected_counts_are_those_of_all_histories(name):
     model = MODELS[name]
     for grades, clicks in itertools.product(LISTS, ([1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0])):
         clicked = np.array(clicks, dtype=bool) & (grades >= 0)
-        expected = {
-            n: np.zeros((2, *getattr(model, n).shape)) for n in ("examine", "click", "stop")
-        }
+        counts = model.no_counts()
+        expected = {name: np.zeros_like(table) for name, table in counts._asdict().items()}
         total = 0.0
         for p, drawn, events in histories(model, grades):
             if drawn == tuple(clicked):
@@ -91,10 +90,9 @@ def test_expected_counts_are_those_of_all_histories(name):
                 for table, where, happened in events:
                     expected[table][(0, *where)] += p
                     expected[table][(1, *where)] += p * happened
-        counts = {n: np.zeros_like(v) for n, v in expected.items()}
-        value = expectations(*model.tables, grades[None], clicked[None], *counts.values())
+        value = expectations(model.tables, grades[None], clicked[None], counts)
         np.testing.assert_allclose(value, np.log(total), rtol=1e-12)
-        for table, found in counts.items():
+        for table, found in counts._asdict().items():
             np.testing.assert_allclose(found, expected[table] / total, atol=1e-12)
 
 

@@ -180,8 +180,7 @@ def _estimate(request: SimpleNamespace) -> None:
     console = screen.screen()
     kind = "clicks per list" if value.discount == "none" else "discounted clicks per list"
     estimates = {"logged": value.logged, **value.estimates}
-    interval = f"{100 * value.confidence:g}% interval"
-    console.print(screen.clicks_table(kind, estimates, interval))
+    console.print(screen.clicks_table(kind, estimates))
     console.print(
         f"{value.n_lists:,} lists, {value.effective_lists:,.0f} effective, ranks 1 to "
         f"{value.depth}, mean weight at the last {value.mean_weight[-1]:.2f}",

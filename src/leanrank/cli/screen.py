@@ -202,13 +202,13 @@ def difference(one: Comparison) -> list[str]:
     return [f"{one.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"]
 
 
-def clicks_table(title: str, estimates: Mapping[str, Any], interval: str = "95% interval") -> Table:
+def clicks_table(title: str, estimates: Mapping[str, Any]) -> Table:
     """Return estimated clicks, one estimator per row."""
     rows = [
         [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
         for name, one in estimates.items()
     ]
-    return plain_table(title, "value", interval, rows=rows)
+    return plain_table(title, "value", "95% interval", rows=rows)
 
 
 def number(value: float) -> str:

@@ -1,8 +1,8 @@
 from .interleaving import confidence_sequence as confidence_sequence
 from .interleaving import interleaver as interleaver
-from .learners.ranker import OnlineRanker as OnlineRanker
 from .offpolicy import PolicyValue as PolicyValue
 from .offpolicy import evaluate_policy as evaluate_policy
+from .ranker import OnlineRanker as OnlineRanker
 from .simulation import simulate as simulate
 from .trial import try_learners as try_learners
 from .users import ClickModel as ClickModel

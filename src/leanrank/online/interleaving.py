@@ -24,7 +24,7 @@ from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import one_dimensional
 from leanrank.errors import InputError, check_choice
-from leanrank.online.kernels import list_key, uniform
+from leanrank.online.kernels import draw_weighted, list_key, uniform
 from leanrank.online.users import seed_of
 
 
@@ -72,7 +72,7 @@ class Interleaving:
         codes = np.ascontiguousarray(codes.reshape(ranking.shape))
         rank = np.full((len(ranking), len(documents)), ranking.shape[1])  # missing: below the rest
         np.put_along_axis(rank, codes, np.arange(ranking.shape[1])[None, :], axis=1)
-        if (np.sort(codes, axis=1)[:, 1:] == np.sort(codes, axis=1)[:, :-1]).any():
+        if (np.diff(np.sort(codes, axis=1)) == 0).any():
             raise InputError("a ranking holds a document twice: give each document once")
         shown = np.empty(min(self.length, len(documents)), dtype=np.int64)
         key = np.uint64(list_key(np.uint64(seed_of(rng) % 2**64), 0))
@@ -151,9 +151,8 @@ class Probabilistic(Interleaving):
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
         by_rank = np.append(np.arange(1.0, ranking.shape[1] + 1) ** -self.tau, 0.0)
         weight = np.ascontiguousarray(by_rank[rank])
-        sample_mixture(weight, key, shown)
         share = np.empty((len(rank), len(shown)))
-        mixture_share(weight, shown, share)
+        mixture(weight, key, shown, share)
         return share
 
 
@@ -332,54 +331,30 @@ def team_draft(ranking: AnyArray, key: Any, shown: AnyArray, share: FloatArray) 
 
 
 @kernel
-def sample_mixture(weight: FloatArray, key: Any, shown: AnyArray) -> None:
+def mixture(weight: FloatArray, key: Any, shown: AnyArray, share: FloatArray) -> None:
     """Fill each rank with a document of a random ranker, drawn in proportion to its weight there.
 
-    ``weight[j, d]`` is that of document d for ranker j; documents already shown are left out.
+    ``weight[j, d]`` is that of document d for ranker j; it becomes 0 for documents shown.
+    ``share[j, r]`` becomes the probability that ranker j filled rank r, given all that is shown:
+    rankers are drawn anew at each rank, so the sum over all assignments is a product over ranks.
     """
     n_rankers, n = weight.shape
-    open_ = np.ones(n, dtype=np.bool_)
     total = np.empty(n_rankers)
     for r in range(len(shown)):
         n_active = 0  # a ranker all of whose documents are shown has no part in it
         for j in range(n_rankers):
             total[j] = 0.0
             for d in range(n):
-                if open_[d]:
-                    total[j] += weight[j, d]
+                total[j] += weight[j, d]
             n_active += total[j] > 0.0
         skip, j = int(uniform(key, 2 * r) * n_active), 0
         while skip > 0 or total[j] == 0.0:
             skip -= total[j] > 0.0
             j += 1
-        left = uniform(key, 2 * r + 1) * total[j]
-        pick = -1
-        for d in range(n):
-            if open_[d] and weight[j, d] > 0.0:
-                pick = d
-                left -= weight[j, d]
-                if left < 0.0:
-                    break
-        shown[r] = pick
-        open_[pick] = False
-
-
-@kernel
-def mixture_share(weight: FloatArray, shown: AnyArray, share: FloatArray) -> None:
-    """Write the probability that ranker j filled rank r, given all that is shown.
-
-    Rankers are drawn anew at each rank, so the sum over all assignments is a product over ranks.
-    """
-    n_rankers, n = weight.shape
-    open_ = np.ones(n, dtype=np.bool_)
-    for r in range(len(shown)):
+        shown[r] = draw_weighted(weight[j], uniform(key, 2 * r + 1) * total[j])
         everyone = 0.0
         for j in range(n_rankers):
-            total = 0.0
-            for d in range(n):
-                if open_[d]:
-                    total += weight[j, d]
-            share[j, r] = weight[j, shown[r]] / total if total > 0.0 else 0.0
+            share[j, r] = weight[j, shown[r]] / total[j] if total[j] > 0.0 else 0.0
             everyone += share[j, r]
         share[:, r] /= everyone
-        open_[shown[r]] = False
+        weight[:, shown[r]] = 0.0

@@ -4,22 +4,35 @@ Random numbers are a function of a key and a counter, and a key is a function of
 number of a list: ``uniform(list_key(seed, number), draw)``. So a stream does not depend on the
 number of threads, on the size of the parts, or on what was drawn before.
 
-A click model is three arrays (see ``leanrank.online.ClickModel``):
-``examine[rank, distance]``, ``click[grade]`` and ``stop[clicked, rank, grade]``. An index past the
-end of a dimension means its last entry, so that a dimension of size 1 is a parameter that does not
-depend on it. Distance is 0 before the first click and ``rank − last clicked rank`` after it. A
-grade below 0 is an empty place.
+A click model is three tables. An index past the end of a dimension means its last entry, so that a
+dimension of size 1 is a parameter that does not depend on it. Distance is 0 before the first click
+and ``rank − last clicked rank`` after it. A grade below 0 is an empty place.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, BoolArray, FloatArray
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, to_unit
+
+
+class Tables(NamedTuple):
+    """The parameters of a click model, or counts of them (see ``leanrank.online.ClickModel``).
+
+    Attributes
+    ----------
+    examine : array of shape (ranks, distances)
+    click : array of shape (grades,)
+    stop : array of shape (2, ranks, grades)
+    """
+
+    examine: FloatArray
+    click: FloatArray
+    stop: FloatArray
 
 
 @kernel
@@ -35,14 +48,20 @@ def uniform(key: Any, draw: int) -> float:
 
 
 @kernel
-def draw_clicks(
-    examine: FloatArray,
-    click: FloatArray,
-    stop: FloatArray,
-    grades: AnyArray,
-    key: Any,
-    clicked: BoolArray,
-) -> None:
+def draw_weighted(weight: FloatArray, target: float) -> int:
+    """Return the index where the running sum of the weights passes a target; never one of zero."""
+    chosen = -1
+    for i in range(len(weight)):
+        if weight[i] > 0.0:
+            chosen = i
+            target -= weight[i]
+            if target < 0.0:
+                break
+    return chosen
+
+
+@kernel
+def draw_clicks(tables: Tables, grades: AnyArray, key: Any, clicked: BoolArray) -> None:
     """Draw the clicks of one list into ``clicked``. Rank r uses draw r of the key."""
     clicked[:] = False
     last = -1
@@ -50,7 +69,7 @@ def draw_clicks(
         g = grades[r]
         if g < 0:
             continue
-        e, a, s0, s1 = step(examine, click, stop, r, 0 if last < 0 else r - last, g)
+        e, a, s0, s1 = step(tables, r, 0 if last < 0 else r - last, g)
         u = uniform(key, r)  # decides what happens at this rank: [click, stop | click | skip, stop]
         if u < e * a:
             clicked[r] = True
@@ -62,34 +81,23 @@ def draw_clicks(
 
 
 @kernel
-def step(
-    examine: FloatArray, click: FloatArray, stop: FloatArray, r: int, d: int, g: int
-) -> tuple[float, float, float, float]:
+def step(tables: Tables, r: int, d: int, g: int) -> tuple[float, float, float, float]:
     """Return P(examine), P(click | examined), P(stop | passed over) and P(stop | clicked)."""
+    examine, click, stop = tables
     e = examine[min(r, examine.shape[0] - 1), min(d, examine.shape[1] - 1)]
     r, s = min(r, stop.shape[1] - 1), min(g, stop.shape[2] - 1)
     return e, click[g], stop[0, r, s], stop[1, r, s]
 
 
 @kernel
-def draw_lists(
-    examine: FloatArray,
-    click: FloatArray,
-    stop: FloatArray,
-    shown: AnyArray,
-    seed: Any,
-    first: int,
-    clicked: BoolArray,
-) -> None:
+def draw_lists(tables: Tables, shown: AnyArray, seed: Any, first: int, clicked: BoolArray) -> None:
     """Draw the clicks of several lists; the first of them has number ``first``."""
     for n in range(len(shown)):
-        draw_clicks(examine, click, stop, shown[n], list_key(seed, first + n), clicked[n])
+        draw_clicks(tables, shown[n], list_key(seed, first + n), clicked[n])
 
 
 @kernel
-def marginals(
-    examine: FloatArray, click: FloatArray, stop: FloatArray, shown: AnyArray, out: FloatArray
-) -> None:
+def marginals(tables: Tables, shown: AnyArray, out: FloatArray) -> None:
     """Write the probability of a click at each rank of each list, before any click is seen."""
     depth = shown.shape[1]
     reading = np.empty(depth + 1)  # still reading, by the rank of the last click + 1
@@ -103,26 +111,17 @@ def marginals(
                 continue
             for last in range(r + 1):
                 d = 0 if last == 0 else r + 1 - last
-                e, a, s0, s1 = step(examine, click, stop, r, d, g)
+                e, a, s0, s1 = step(tables, r, d, g)
                 out[n, r] += reading[last] * e * a
                 reading[last] *= 1.0 - e * (a + (1.0 - a) * s0)
             reading[r + 1] = out[n, r] * (1.0 - s1)
 
 
 @kernel
-def expectations(
-    examine: FloatArray,
-    click: FloatArray,
-    stop: FloatArray,
-    shown: AnyArray,
-    clicked: BoolArray,
-    examine_counts: FloatArray,
-    click_counts: FloatArray,
-    stop_counts: FloatArray,
-) -> float:
+def expectations(tables: Tables, shown: AnyArray, clicked: BoolArray, counts: Tables) -> float:
     """Add up the expected counts of every parameter given the clicks; return the log-likelihood.
 
-    Counts have the shape of their parameter and a leading dimension: [0] is how often it could have
+    Counts have the shape of their table and a leading dimension: [0] is how often it could have
     happened, [1] how often it did. Given the clicks, the only unknown state that lasts is whether
     the user still reads: a forward and a backward pass over two states.
     """
@@ -140,7 +139,7 @@ def expectations(
             if g < 0:
                 continue
             distance[r] = 0 if last < 0 else r - last
-            e, a, s0, s1 = step(examine, click, stop, r, distance[r], g)
+            e, a, s0, s1 = step(tables, r, distance[r], g)
             e_at[r], a_at[r], s0_at[r], s1_at[r] = e, a, s0, s1
             if clicked[n, r]:
                 gone = reading * e * a * s1
@@ -162,28 +161,28 @@ def expectations(
             if g < 0:
                 continue
             e, a, s0, s1 = e_at[r], a_at[r], s0_at[r], s1_at[r]
-            i = min(r, examine.shape[0] - 1)
-            j = min(distance[r], examine.shape[1] - 1)
-            k, m = min(r, stop.shape[1] - 1), min(g, stop.shape[2] - 1)
+            i = min(r, tables.examine.shape[0] - 1)
+            j = min(distance[r], tables.examine.shape[1] - 1)
+            k, m = min(r, tables.stop.shape[1] - 1), min(g, tables.stop.shape[2] - 1)
             stay, leave = after_reading / forward[r, 2], after_gone / forward[r, 2]
             if clicked[n, r]:
-                examine_counts[0, i, j] += 1.0
-                examine_counts[1, i, j] += 1.0
-                click_counts[0, g] += 1.0
-                click_counts[1, g] += 1.0
-                stop_counts[0, 1, k, m] += 1.0
-                stop_counts[1, 1, k, m] += forward[r, 0] * e * a * s1 * leave
+                counts.examine[0, i, j] += 1.0
+                counts.examine[1, i, j] += 1.0
+                counts.click[0, g] += 1.0
+                counts.click[1, g] += 1.0
+                counts.stop[0, 1, k, m] += 1.0
+                counts.stop[1, 1, k, m] += forward[r, 0] * e * a * s1 * leave
                 after_reading = e * a * ((1.0 - s1) * stay + s1 * leave)
                 after_gone = 0.0
             else:
                 unseen = forward[r, 0] * (1.0 - e) * stay
                 left = forward[r, 0] * e * (1.0 - a) * s0 * leave
                 skipped = forward[r, 0] * e * (1.0 - a) * (1.0 - s0) * stay + left
-                examine_counts[0, i, j] += unseen + skipped
-                examine_counts[1, i, j] += skipped
-                click_counts[0, g] += skipped
-                stop_counts[0, 0, k, m] += skipped
-                stop_counts[1, 0, k, m] += left
+                counts.examine[0, i, j] += unseen + skipped
+                counts.examine[1, i, j] += skipped
+                counts.click[0, g] += skipped
+                counts.stop[0, 0, k, m] += skipped
+                counts.stop[1, 0, k, m] += left
                 after_reading = (1.0 - e) * stay + e * (1.0 - a) * ((1.0 - s0) * stay + s0 * leave)
                 after_gone = leave
     return total

@@ -42,15 +42,18 @@ from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice, warn
+from leanrank.model.scoring import rank_within_queries
 from leanrank.online.users import ClickModel, by_rank, shown_lists
 
 ASSUMPTIONS = ("cascade", "position")
 DISCOUNTS = ("none", "log")
+MIN_EFFECTIVE = 100.0
+"""Number of effective lists below which intervals are too narrow."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean per list with its standard error and confidence interval."""
+    """A mean per list with its standard error and 95 % interval, from the normal distribution."""
 
     value: float
     error: float
@@ -77,7 +80,6 @@ class PolicyValue:
     assume : str
     discount : str
     clip : float
-    confidence : float
     per_list : dict of str to array
         What each list adds to the mean of each estimate.
     """
@@ -91,7 +93,6 @@ class PolicyValue:
     assume: str
     discount: str
     clip: float
-    confidence: float
     per_list: dict[str, FloatArray]
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,8 +121,6 @@ def evaluate_policy(
     assume: str = "cascade",
     discount: str = "none",
     clip: float | None = None,
-    confidence: float = 0.95,
-    min_effective: float = 100.0,
 ) -> PolicyValue:
     """Estimate how many clicks a new ranker would get, from lists that another system served.
 
@@ -142,10 +141,6 @@ def evaluate_policy(
         1/log2(1 + r).
     clip : float, optional
         Largest weight of the clipped estimate; by default √n_lists (Ionides 2008).
-    confidence : float, default=0.95
-        Of the intervals, from the normal distribution.
-    min_effective : float, default=100
-        Warn below this number of effective lists.
 
     Returns
     -------
@@ -159,7 +154,7 @@ def evaluate_policy(
     Warns
     -----
     DataWarning
-        With fewer than ``min_effective`` effective lists. The intervals are then too narrow.
+        With fewer than 100 effective lists. The intervals are then too narrow.
 
     Examples
     --------
@@ -199,13 +194,12 @@ def evaluate_policy(
     influence = (weight * (gain - per_rank) / held).sum(axis=1)
     total = (weight * worth).sum(axis=1)
     effective = float(total.sum() ** 2 / max((total**2).sum(), 1e-300))
-    if effective < min_effective:
+    if effective < MIN_EFFECTIVE:
         warn(
             f"only {effective:.1f} of {n:,} lists are effective: the old system seldom showed what "
             "this ranker would, so the intervals are too narrow; log more lists, randomise more, "
             "or lower depth"
         )
-    z = float(norm.ppf(0.5 + confidence / 2))
     robust = _doubly_robust(shown, clicked, target, weight, len(clicks.data), assume)
     per_list = {
         "ips": (weight * gain).sum(axis=1),
@@ -213,12 +207,11 @@ def evaluate_policy(
         "self-normalised": per_rank.sum() + influence,
         "doubly-robust": robust @ worth,
     }
-    estimates = {name: _estimate(values, z) for name, values in per_list.items()}
-    logged = _estimate(gain.sum(axis=1), z)
+    estimates = {name: _estimate(values) for name, values in per_list.items()}
+    logged = _estimate(gain.sum(axis=1))
     return PolicyValue(
-        estimates, logged, n, effective, mean_weight, k, assume, discount, limit, confidence,
-        per_list,
-    )  # fmt: skip
+        estimates, logged, n, effective, mean_weight, k, assume, discount, limit, per_list
+    )
 
 
 def _weights(clicks: ClickLog, shown: IntArray, target: IntArray, assume: str) -> FloatArray:
@@ -270,14 +263,14 @@ def _doubly_robust(
 def _rankings(data: RankingData, scores: FloatArray, depth: int) -> IntArray:
     """Return the rows of the best documents of each query, −1 past the last; ties in row order."""
     query = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-    order = np.lexsort((-scores, query))
-    rank = np.arange(len(data)) - data.query_ptr[:-1][query]
+    rank = rank_within_queries(scores, data.qid)
     out = np.full((data.n_queries, depth), -1, dtype=np.int64)
-    top = rank < depth
-    out[query[top], rank[top]] = order[top]
+    top = np.flatnonzero(rank <= depth)
+    out[query[top], rank[top] - 1] = top
     return out
 
 
-def _estimate(values: FloatArray, z: float) -> Estimate:
+def _estimate(values: FloatArray) -> Estimate:
     mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
-    return Estimate(mean, error, mean - z * error, mean + z * error)
+    half = float(norm.ppf(0.975)) * error
+    return Estimate(mean, error, mean - half, mean + half)

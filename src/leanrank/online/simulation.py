@@ -15,18 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._numbers import check_number, check_whole
+from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics.evaluation import evaluate
 from leanrank.online.kernels import draw_clicks, list_key
-from leanrank.online.learners.ranker import OnlineRanker
-from leanrank.online.learners.serving import serve
-from leanrank.online.learners.state import new_slate
-from leanrank.online.learners.steps import learn
+from leanrank.online.ranker import OnlineRanker
+from leanrank.online.serving import new_slate, serve
+from leanrank.online.steps import learn
 from leanrank.online.users import ClickModel
 from leanrank.solvers.sampling.pair_sampling import new_state, next_uniform
+
+DISCOUNT = 0.995
+"""γ of the cumulative NDCG, as in Hofmann et al. 2013."""
 
 
 class Collection(NamedTuple):
@@ -117,7 +119,6 @@ def simulate(
     n_queries: int,
     *,
     at: Sequence[int] | IntArray | None = None,
-    discount: float = 0.995,  # as in Hofmann et al. 2013
     random_state: int = 0,
 ) -> Simulation:
     """Let a ranker serve and learn from a simulated user; the ranker changes.
@@ -133,8 +134,6 @@ def simulate(
         How many lists are shown.
     at : sequence of int, optional
         When to keep the weights; by default about ten times per factor of ten.
-    discount : float
-        γ of the cumulative NDCG.
     random_state : int
         Of the queries and the clicks; the ranker has its own.
 
@@ -166,17 +165,16 @@ def simulate(
             f"the data have grade {pool.grades.max()}, the user knows {len(user.click)} grades, "
             "counted from 0"
         )
-    gamma = check_number("discount", discount, high=1.0)
     ndcg = np.zeros(n_queries)
     weights = np.zeros((len(places), ranker.n_features))
     slate = new_slate(ranker.rule, ranker.state, int(sizes.max()))
     _run(
-        ranker.rule, ranker.pair_slope, ranker.state, pool, user.tables,
+        ranker.rule, ranker.state, pool, user.tables,
         new_state(random_state, stream=4), np.uint64(new_state(random_state, stream=5)[0]),
         places, ndcg, weights, slate,
     )  # fmt: skip
     ranker.check_finite()
-    return Simulation(places, ndcg, weights, float(ndcg @ gamma ** np.arange(n_queries)))
+    return Simulation(places, ndcg, weights, float(ndcg @ DISCOUNT ** np.arange(n_queries)))
 
 
 def looks(n_queries: int, per_decade: int = 10) -> IntArray:
@@ -191,9 +189,8 @@ def looks(n_queries: int, per_decade: int = 10) -> IntArray:
 
 @kernel
 def _run(  # type: ignore[no-untyped-def]
-    rule, loss, state, pool, tables, queries, click_seed, places, ndcg, weights, slate
+    rule, state, pool, tables, queries, click_seed, places, ndcg, weights, slate
 ):
-    examine, click, stop = tables
     n_features, n_views, looked = state.w.shape[1], len(state.w), 0
     grades = np.zeros(rule.length, dtype=np.int64)
     clicks = np.zeros(rule.length, dtype=np.bool_)
@@ -213,8 +210,8 @@ def _run(  # type: ignore[no-untyped-def]
         if pool.ideal[q] > 0.0:
             ndcg[t] = total / pool.ideal[q]
         key = list_key(click_seed, t)
-        draw_clicks(examine, click, stop, grades[:length], key, clicks[:length])
-        learn(rule, loss, state, block, slate, length, clicks)
+        draw_clicks(tables, grades[:length], key, clicks[:length])
+        learn(rule, state, block, slate, length, clicks)
         if t + 1 == places[looked]:
             for v in range(n_views):
                 for j in range(n_features):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.online.interleaving import confidence_sequence, interleaver
-from leanrank.online.learners.ranker import OnlineRanker
+from leanrank.online.ranker import OnlineRanker
 from leanrank.online.simulation import Simulation, looks, make_collection, simulate
 from leanrank.online.users import ClickModel, user
 
@@ -101,7 +101,6 @@ def try_learners(
     n_seeds: int = 10,
     random_state: int = 0,
     n_jobs: int | None = None,
-    say: Callable[[str], None] = lambda text: None,
 ) -> Trial:
     """Let several learners serve the same simulated users.
 
@@ -123,8 +122,6 @@ def try_learners(
         Of the first run; the others count on from it.
     n_jobs : int, optional
         Threads; the result does not depend on it.
-    say : callable
-        Called with what is being done.
 
     Examples
     --------
@@ -156,7 +153,6 @@ def try_learners(
 
     for name, visitor in visitors.items():
         for method in learners:
-            say(f"{method}, {name} users")
 
             def one(
                 seed: int, method: str = method, visitor: ClickModel = visitor

@@ -19,6 +19,7 @@ from leanrank.data.clicks.click_log import ClickLog
 from leanrank.errors import InputError, check_choice, warn
 from leanrank.execution import make_executor, row_blocks
 from leanrank.online import kernels
+from leanrank.online.kernels import Tables
 
 # P(click | grade) and P(stop | click, grade), for grades 0 to 2 and 0 to 4
 _USERS: dict[int, dict[str, Any]] = {
@@ -103,7 +104,7 @@ class ClickModel:
     -----
     An index past the end of a dimension means its last entry: a dimension of size 1 is one that the
     probability does not depend on. These three arrays are all that the compiled functions in
-    ``leanrank.online.kernels`` need: ``draw_clicks(*model.tables, grades, key, clicked)``.
+    ``leanrank.online.kernels`` need: ``draw_clicks(model.tables, grades, key, clicked)``.
 
     A grade is any class of documents. A model that is fitted to a click log without grades has one
     "grade" per document: what the literature calls attractiveness.
@@ -168,9 +169,13 @@ class ClickModel:
         return cls(examine, click, np.zeros((2, 1, 1)))
 
     @property
-    def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def tables(self) -> Tables:
         """The three arrays, as the compiled functions take them."""
-        return self.examine, self.click, self.stop
+        return Tables(self.examine, self.click, self.stop)
+
+    def no_counts(self) -> Tables:
+        """Return zeros for ``kernels.expectations`` to add to."""
+        return Tables(*(np.zeros((2, *table.shape)) for table in self.tables))
 
     def clicks(self, grades: Any, rng: np.random.Generator | int) -> BoolArray:
         """Draw the clicks of one list, given its grades from the top."""
@@ -198,7 +203,7 @@ class ClickModel:
 
         def draw(block: tuple[int, int]) -> None:
             part = slice(*block)
-            kernels.draw_lists(*self.tables, lists[part], start, first + block[0], clicked[part])
+            kernels.draw_lists(self.tables, lists[part], start, first + block[0], clicked[part])
 
         make_executor(n_jobs).map(draw, row_blocks(len(lists)))
         return clicked
@@ -207,7 +212,7 @@ class ClickModel:
         """Return the probability of a click at each rank of each list."""
         lists = self._check(shown)
         out = np.empty(lists.shape)
-        kernels.marginals(*self.tables, lists, out)
+        kernels.marginals(self.tables, lists, out)
         return out
 
     def fit(
@@ -250,8 +255,8 @@ class ClickModel:
         model = self._spread(int(shown.max(initial=-1)) + 1)
         shown, before = model._check(shown), -np.inf
         for _ in range(max_iter):
-            counts = [np.zeros((2, *table.shape)) for table in model.tables]
-            value = kernels.expectations(*model.tables, shown, clicked, *counts)
+            counts = model.no_counts()
+            value = kernels.expectations(model.tables, shown, clicked, counts)
             if value == -np.inf:
                 raise InputError(
                     "the click log holds clicks that are impossible in the model to start from: "
@@ -277,8 +282,7 @@ class ClickModel:
         """Return log-likelihood and perplexity on a click log, best one held out from ``fit``."""
         shown, clicked = shown_lists(log, grades)
         shown = self._check(shown)
-        unused = [np.zeros((2, *table.shape)) for table in self.tables]
-        value = kernels.expectations(*self.tables, shown, clicked, *unused)
+        value = kernels.expectations(self.tables, shown, clicked, self.no_counts())
         chance = self.probabilities(shown)
         with np.errstate(divide="ignore"):
             bits = -np.log2(np.where(clicked, chance, 1.0 - chance))

@@ -10,7 +10,7 @@ from scipy import sparse
 from leanrank.data import read_clicks
 from leanrank.errors import FileError, InputError
 from leanrank.online import OnlineRanker, user
-from leanrank.online.learners.state import METHODS
+from leanrank.online.serving import METHODS
 from leanrank.rankers.streaming import state_bytes
 
 
@@ -79,7 +79,7 @@ def test_a_saved_ranker_goes_on_with_the_same_bits(method, tmp_path):
 
 @pytest.mark.parametrize("solver", ["sgd", "ftrl"])
 def test_views_and_solvers_are_saved(solver, tmp_path):
-    ranker = OnlineRanker("lcra", n_features=5, views=[[0, 1], [2, 3, 4]], solver=solver, alpha=0.1)
+    ranker = OnlineRanker("lcra", n_features=5, views=3, solver=solver, alpha=0.1)
     live(ranker, queries(), 30).save(tmp_path / "state")
     again = OnlineRanker.load(tmp_path / "state")
     assert same_state(again, ranker)
@@ -143,14 +143,10 @@ def test_a_served_list_is_a_click_log_with_propensities():
         ({"method": "sdp"}, "spd"),
         ({"method": "pdgd", "explore": 0.1}, "no effect"),
         ({"method": "dbgd", "alpha": 0.1}, "no effect"),
-        ({"rho": 1.0}, "solver='sgd'"),
-        ({"solver": "ftrl", "power_t": 0.5}, "solver='ftrl'"),
         ({"solver": "adam"}, "adam"),
         ({"explore": 1.5}, "at most 1"),
         ({"eta0": 0.0}, "above 0"),
-        ({"learning_rate": "pegasos"}, "alpha above 0"),
-        ({"method": "lcra", "views": [[0], [9]]}, "from 0 to 2"),
-        ({"method": "lcra", "views": [[0], None]}, "from 0 to 2"),
+        ({"method": "lcra", "views": 0}, "at least 1"),
         ({"list_length": 0}, "at least 1"),
         ({"random_state": -1}, "at least 0"),
     ],
@@ -196,34 +192,30 @@ def test_damaged_states_are_refused(tmp_path):
     for changed, word in (
         (b"{}", "this is no"),
         (content[:-1], "checksum"),
-        (content.replace(b"online 1", b"online 9", 1), "version 1"),
+        (content.replace(b"online 2", b"online 9", 1), "version 2"),
         (content[:200] + b"x" + content[201:], "checksum"),
     ):
         path.write_bytes(changed)
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
-    header = {"parameters": {**ranker.parameters, "method": "lcra"}, "random_state": 0}
+    made = {**ranker.parameters, "method": "lcra"}
     narrow = ranker.state._replace(member=ranker.state.member[:, :2])
-    for state, rule, word in (
-        (narrow, ranker.rule, "damaged"),
-        (ranker.state, ranker.rule._replace(n_unlabeled=40), "parameters"),
-        (None, ranker.rule, "damaged"),
+    for state, parameters, word in (
+        (narrow, made, "damaged"),
+        (ranker.state, {**made, "views": 3}, "parameters"),
+        (ranker.state, {**made, "solver": "adam"}, "adam"),
+        (None, made, "damaged"),
     ):
-        parts = {**header, "rule": rule, "state": state}
-        path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
+        parts = {"parameters": parameters, "random_state": 0, "list_length": 10, "state": state}
+        path.write_bytes(state_bytes(parts, b"leanrank-online", 2))
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
-    parts = {**header, "rule": ranker.rule, "state": ranker.state}
-    parts["parameters"] = {**header["parameters"], "n_unlabeled": 2**55}
-    path.write_bytes(state_bytes(parts, b"leanrank-online", 1))
-    with pytest.raises(InputError, match="damaged"):
-        OnlineRanker.load(path)
 
 
 SERVICE = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.online.learners.test_ranker import live, queries
+from tests.online.test_ranker import live, queries
 from leanrank.online import OnlineRanker
 import itertools, os, signal
 path, kill_at = sys.argv[1], int(sys.argv[2])
@@ -239,7 +231,7 @@ while ranker.n_lists_ < 60:
 
 @pytest.mark.slow
 def test_a_killed_service_goes_on_to_the_same_bits(tmp_path):
-    root = str(Path(__file__).parents[3])
+    root = str(Path(__file__).parents[2])
     path = tmp_path / "state"
     for kill_at in (13, 37, 99):
         subprocess.run(

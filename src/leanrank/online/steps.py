@@ -6,15 +6,17 @@ import math
 from functools import partial
 
 from leanrank._jit import kernel
-from leanrank.online.learners.state import DBGD, IPS, LCRA, LISTS, PDGD, STEPS
+from leanrank.online.serving import DBGD, IPS, LCRA, LISTS, N_UNLABELED, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
 from leanrank.solvers.sampling.ftrl import move_weight
-from leanrank.solvers.sampling.pair_descent import learning_rate
 from leanrank.solvers.sampling.pair_sampling import next_uniform
+
+MIN_PROPENSITY = 0.01
+"""Of a position, as IPS assumes it."""
 
 
 @partial(kernel, inline="always")
-def learn(rule, loss, state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
+def learn(rule, state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
     """Change the weights by what the clicks on a slate say; none says nothing."""
     state.counts[LISTS] += 1
     n_clicks = 0
@@ -30,7 +32,7 @@ def learn(rule, loss, state, block, slate, length, clicks):  # type: ignore[no-u
     slopes[:] = 0.0
     if rule.method == IPS:
         n_touched = n
-        learned = _inverse_propensities(rule, loss, scores, documents, n, length, clicks, slopes)
+        learned = _inverse_propensities(rule.eta, scores, documents, n, length, clicks, slopes)
         for i in range(n):
             touched[i] = i
     else:
@@ -39,17 +41,16 @@ def learn(rule, loss, state, block, slate, length, clicks):  # type: ignore[no-u
         if rule.method == PDGD:
             learned = pair_differences(slate.mean, documents, n, length, clicks, slate.keys, slopes)
         else:
-            learned = _skipped(loss, scores, documents, length, clicks, slopes)
+            learned = _skipped(scores, documents, length, clicks, slopes)
             if learned and rule.method == LCRA and rule.mu > 0.0:
-                first, n_pairs = rule.length, rule.n_unlabeled
-                n_touched = first + 2 * n_pairs
-                _agree(rule.mu, state.generator, scores, n, first, n_pairs, touched, slopes)
+                n_touched = length + 2 * N_UNLABELED
+                _agree(rule.mu, state.generator, scores, n, length, touched, slopes)
     if learned:
         _move(rule, state, block, touched, slopes, n_touched)
 
 
 @kernel
-def _skipped(loss, scores, documents, length, clicks, slopes):  # type: ignore[no-untyped-def]
+def _skipped(scores, documents, length, clicks, slopes):  # type: ignore[no-untyped-def]
     """Add the slopes of a clicked document over those skipped above it and over the next one."""
     learned = False
     for a in range(length):
@@ -60,18 +61,18 @@ def _skipped(loss, scores, documents, length, clicks, slopes):  # type: ignore[n
                 learned = True
                 upper, lower = documents[a], documents[b]
                 for v in range(len(slopes)):
-                    _, slope = loss(scores[v, upper] - scores[v, lower], 1.0)
-                    slopes[v, a] += slope
-                    slopes[v, b] -= slope
+                    if scores[v, upper] - scores[v, lower] < 1.0:  # the slope of the hinge is −1
+                        slopes[v, a] -= 1.0
+                        slopes[v, b] += 1.0
     return learned
 
 
 @kernel
-def _agree(mu, generator, scores, n, first, n_pairs, touched, slopes):  # type: ignore[no-untyped-def]
+def _agree(mu, generator, scores, n, first, touched, slopes):  # type: ignore[no-untyped-def]
     """Draw pairs among all documents of the query, and add the slopes of the disagreement."""
-    second = first + n_pairs
+    second = first + N_UNLABELED
     pulls = slopes[:, first:second]
-    for i in range(n_pairs):
+    for i in range(N_UNLABELED):
         a = int(next_uniform(generator) * n)
         b = int(next_uniform(generator) * (n - 1))
         b += int(b >= a)
@@ -79,7 +80,7 @@ def _agree(mu, generator, scores, n, first, n_pairs, touched, slopes):  # type: 
         for v in range(len(slopes)):
             pulls[v, i] = scores[v, a] - scores[v, b]
     to_pulls(pulls, mu)
-    for i in range(n_pairs):
+    for i in range(N_UNLABELED):
         for v in range(len(slopes)):
             slopes[v, second + i] = -pulls[v, i]
 
@@ -132,17 +133,16 @@ def pair_differences(weights, documents, n, length, clicks, tails, slopes):  # t
 
 
 @kernel
-def _inverse_propensities(rule, loss, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
+def _inverse_propensities(eta, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
     """Add the slopes of clicked documents over all others, each over its chance to be seen."""
     for slot in range(length):
         if clicks[slot]:
             upper = documents[slot]
-            weight = 1.0 / max(rule.clip, (slot + 1.0) ** -rule.eta) / max(1, n - 1)
+            weight = 1.0 / max(MIN_PROPENSITY, (slot + 1.0) ** -eta) / max(1, n - 1)
             for lower in range(n):
-                if lower != upper:
-                    _, slope = loss(scores[0, upper] - scores[0, lower], 1.0)
-                    slopes[0, upper] += weight * slope
-                    slopes[0, lower] -= weight * slope
+                if lower != upper and scores[0, upper] - scores[0, lower] < 1.0:
+                    slopes[0, upper] -= weight
+                    slopes[0, lower] += weight
     return n > 1
 
 
@@ -159,8 +159,7 @@ def _move(rule, state, block, touched, slopes, n_touched):  # type: ignore[no-un
         n += int(used)
     state.counts[STEPS] += 1
     t = state.counts[STEPS]
-    rate = learning_rate(rule.schedule, rule.eta0, rule.power, rule.alpha, t)
-    keep = max(0.0, 1.0 - rate * rule.alpha)
+    keep = max(0.0, 1.0 - rule.eta0 * rule.alpha)
     for v in range(len(slopes)):
         w, member = weights[v], members[v]
         for j in range(len(w)):
@@ -171,11 +170,10 @@ def _move(rule, state, block, touched, slopes, n_touched):  # type: ignore[no-un
                 slope += slopes[v, i] * block[j, touched[i]]
             if rule.ftrl:
                 move_weight(
-                    j, slope, state.v[v], state.s[v], w, t, rule.alpha, rule.eta0, rule.rho, False,
-                    True,
+                    j, slope, state.v[v], state.s[v], w, t, rule.alpha, rule.eta0, 1.0, False, True,
                 )  # fmt: skip
             else:
-                w[j] = keep * w[j] - rate * slope
+                w[j] = keep * w[j] - rule.eta0 * slope
 
 
 @kernel
@@ -191,6 +189,5 @@ def _duel(rule, state, slate, length, clicks):  # type: ignore[no-untyped-def]
             lead += (then - now) / (now + then)
     if lead > 0.0:
         state.counts[STEPS] += 1
-        rate = learning_rate(rule.schedule, rule.eta0, rule.power, 0.0, state.counts[STEPS])
         for j in range(len(slate.direction)):
-            state.w[0, j] += rate * slate.direction[j]
+            state.w[0, j] += rule.eta0 * slate.direction[j]

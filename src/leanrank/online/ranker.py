@@ -15,35 +15,32 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank._version import __version__
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.errors import FileError, InputError, check_choice
-from leanrank.losses import pair_loss
 from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
-from leanrank.online.learners.serving import serve
-from leanrank.online.learners.state import (
+from leanrank.online.serving import (
     METHODS,
     LearnerRule,
     LearnerState,
     Slate,
     new_slate,
+    serve,
 )
-from leanrank.online.learners.steps import learn
+from leanrank.online.steps import learn
 from leanrank.rankers.streaming import read_state, restored, state_bytes
-from leanrank.solvers.sampling.coregularised import listed_views, random_views
-from leanrank.solvers.sampling.pair_descent import schedule_code
+from leanrank.solvers.sampling.coregularised import random_views
 from leanrank.solvers.sampling.pair_sampling import new_state
 
-_MAGIC, _SCHEMA = b"leanrank-online", 1
+_MAGIC, _SCHEMA = b"leanrank-online", 2
 
-_RATES: dict[str, Any] = {"learning_rate": "constant", "power_t": 0.5}
-_STEPS: dict[str, Any] = {**_RATES, "solver": "sgd", "alpha": 0.0, "rho": 1.0}
-_GREEDY: dict[str, Any] = {**_STEPS, "explore": 0.1, "loss": "hinge"}
+_STEPS: dict[str, Any] = {"solver": "sgd", "alpha": 0.0}
+_GREEDY: dict[str, Any] = {**_STEPS, "explore": 0.1}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "spd": {**_GREEDY, "eta0": 0.01},
-    "lcra": {**_GREEDY, "eta0": 0.01, "mu": 0.01, "n_unlabeled": 10, "views": 2},
+    "lcra": {**_GREEDY, "eta0": 0.01, "mu": 0.01, "views": 2},
     "pdgd": {**_STEPS, "eta0": 0.1},
-    "ips": {**_GREEDY, "eta0": 0.1, "eta": 1.0, "clip": 0.01},
-    "dbgd": {**_RATES, "eta0": 0.01, "delta": 1.0},
+    "ips": {**_GREEDY, "eta0": 0.1, "eta": 1.0},
+    "dbgd": {"eta0": 0.01},
 }
 """The parameters of each method, with their defaults."""
 
@@ -96,7 +93,7 @@ class OnlineRanker:
     ----------
     method : {"spd", "lcra", "pdgd", "ips", "dbgd"}
         - ``"spd"``: pairs of a clicked document over those skipped above it and the next one; one
-          step of stochastic pairwise descent on their losses. ε-greedy lists.
+          step of stochastic pairwise descent on their hinge losses. ε-greedy lists.
         - ``"lcra"``: the same in every view, and pairs drawn from all documents of the query pull
           the views together (Tsivtsivadze et al. 2012); ``mu=0`` leaves that out.
         - ``"pdgd"``: pairwise differentiable gradient descent (Oosterhuis & de Rijke 2018), an
@@ -114,19 +111,17 @@ class OnlineRanker:
 
         explore : float
             ε: chance that a slot gets any of the documents left, instead of the best.
-        eta0, learning_rate, power_t : float, str, float
-            The rate of step t: η₀, η₀/(1 + α η₀ t), 1/(α t) or η₀/tᵖ.
+        eta0 : float
+            The rate of a step.
         solver : {"sgd", "ftrl"}
             Gradient steps with an ℓ2² penalty of strength ``alpha``, or follow the regularised
-            leader with an ℓ1 penalty, which leaves weights at exactly zero; its first rates are
-            kept small by ``rho``.
-        loss : {"hinge", "squared-hinge", "squared", "logistic"}
-        mu, n_unlabeled, views
-            As for ``LCRA``.
-        eta, clip : float
-            A position r is looked at with propensity r^−η, at least ``clip``.
-        delta : float
-            Distance of a candidate.
+            leader with an ℓ1 penalty, which leaves weights at exactly zero.
+        mu : float
+            Strength of the agreement of views, on ten unlabelled pairs per step.
+        views : int
+            Random parts of the features.
+        eta : float
+            A position r is looked at with propensity r^−η, at least 0.01.
 
     Examples
     --------
@@ -154,10 +149,15 @@ class OnlineRanker:
         **parameters: Any,
     ) -> None:
         check_choice("method", method, METHODS)
+        known = DEFAULTS[method]
+        for name in parameters.keys() - known.keys():
+            raise InputError(
+                f"{name} has no effect for method={method!r}: leave it out, or use one of "
+                f"{', '.join(known)}"
+            )
         self.method, self.random_state = method, random_state
-        self.parameters = _checked(method, parameters)
+        self.parameters = {**known, **parameters}
         n_features = check_whole("n_features", n_features)
-        self.pair_slope = pair_loss(self.parameters.get("loss", "hinge")).pair_slope()
         self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
         self.state = _new_state(self.parameters, self.rule, n_features, random_state)
 
@@ -210,7 +210,7 @@ class OnlineRanker:
         clicked, state = _clicks(clicks, length), self.state
         moving = (state.w, state.v, state.s, state.counts)
         before = [each.copy() for each in moving]
-        learn(self.rule, self.pair_slope, state, shown.block, shown.slate, length, clicked)
+        learn(self.rule, state, shown.block, shown.slate, length, clicked)
         try:
             self.check_finite()
         except InputError:
@@ -276,7 +276,7 @@ class OnlineRanker:
             "version": __version__,
             "parameters": {**self.parameters, "method": self.method},
             "random_state": self.random_state,
-            "rule": self.rule,
+            "list_length": self.rule.length,
             "state": self.state,
         }
         with atomic_write(path, "wb") as stream:
@@ -297,18 +297,14 @@ class OnlineRanker:
 
     @classmethod
     def _restore(cls, header: Any) -> OnlineRanker:
-        rule: LearnerRule = restored(LearnerRule, header["rule"])
         state: LearnerState = restored(LearnerState, header["state"])
         ranker = cls(
             n_features=state.w.shape[1],
-            list_length=rule.length,
+            list_length=header["list_length"],
             random_state=header["random_state"],
             **header["parameters"],
         )
-        fresh = ranker.state
-        if rule != ranker.rule or any(
-            now.shape != then.shape for now, then in zip(state, fresh, strict=True)
-        ):
+        if any(now.shape != then.shape for now, then in zip(state, ranker.state, strict=True)):
             raise ValueError("its state is not that of its parameters")
         ranker.state = state
         return ranker
@@ -321,49 +317,21 @@ def _clicks(clicks: Any, length: int) -> BoolArray:
     return clicked.astype(bool)
 
 
-def _checked(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all parameters of a method; reject those without effect."""
-    known = DEFAULTS[method]
-    for name in given:
-        if name not in known:
-            raise InputError(
-                f"{name} has no effect for method={method!r}: leave it out, or use one of "
-                f"{', '.join(known)}"
-            )
-    values = {**known, **given}
-    idle = []
-    if "solver" in known:
-        check_choice("solver", values["solver"], ("sgd", "ftrl"))
-        idle = ["learning_rate", "power_t"] if values["solver"] == "ftrl" else ["rho"]
-    for name in idle:
-        if name in given:
-            raise InputError(f"{name} has no effect with solver={values['solver']!r}: leave it out")
-        del values[name]
-    return values
-
-
 def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
-    def number(name: str, default: float = 0.0, **bounds: Any) -> float:
-        return check_number(name, values.get(name, default), **bounds)
+    def number(name: str, **bounds: Any) -> float:
+        return check_number(name, values.get(name, 0.0), **bounds)
 
-    rates, alpha = values.get("learning_rate", "constant"), number("alpha")
-    if rates == "pegasos" and alpha == 0.0:
-        raise InputError("learning_rate='pegasos' needs an alpha above 0: it is the rate's scale")
+    solver = values.get("solver", "sgd")
+    check_choice("solver", solver, ("sgd", "ftrl"))
     return LearnerRule(
         method=METHODS.index(method),
         length=length,
         explore=number("explore", high=1.0),
-        schedule=schedule_code(rates),
         eta0=number("eta0", open_low=True),
-        power=number("power_t"),
-        alpha=alpha,
-        ftrl=values.get("solver") == "ftrl",
-        rho=number("rho", 1.0),
+        alpha=number("alpha"),
+        ftrl=solver == "ftrl",
         mu=number("mu"),
-        n_unlabeled=check_whole("n_unlabeled", values.get("n_unlabeled", 0), 0),
         eta=number("eta"),
-        clip=number("clip", 1.0, open_low=True, high=1.0),
-        delta=number("delta", 1.0, open_low=True),
     )
 
 
@@ -371,22 +339,13 @@ def _new_state(
     values: Mapping[str, Any], rule: LearnerRule, n_features: int, seed: int
 ) -> LearnerState:
     seed = check_whole("random_state", seed, 0)
-    views = values.get("views", 1)
-    if isinstance(views, (list, tuple)):
-        lists = [view if isinstance(view, (list, tuple)) else () for view in views]
-        flat = [feature for view in lists for feature in view]
-        if not all(lists) or not all(0 <= check_whole("views", f, 0) < n_features for f in flat):
-            raise InputError(f"views must hold features from 0 to {n_features - 1}")
-        member = listed_views(views, n_features)
-    else:
-        member = random_views(n_features, check_whole("views", views), seed)
+    member = random_views(n_features, check_whole("views", values.get("views", 1)), seed)
     kept = n_features if rule.ftrl else 0
-    zeros = np.zeros
     return LearnerState(
-        w=zeros(member.shape),
+        w=np.zeros(member.shape),
         member=member,
-        v=zeros((len(member), kept)),
-        s=zeros((len(member), kept)),
+        v=np.zeros((len(member), kept)),
+        s=np.zeros((len(member), kept)),
         generator=new_state(seed, stream=3),
-        counts=zeros(2, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
     )

@@ -7,14 +7,139 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from leanrank._jit import kernel
-from leanrank.online.learners.state import DBGD, PDGD
+from leanrank._typing import FloatArray, IntArray
+from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
 LOWEST = -600.0  # a lower score than the best less this counts as this: its exponential is no zero
+
+METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd")
+SPD, LCRA, PDGD, IPS, DBGD = range(len(METHODS))
+
+N_UNLABELED = 10
+"""Pairs of documents per step on which the views of LCRA should agree."""
+
+LISTS, STEPS = range(2)
+"""Places in ``LearnerState.counts``: lists observed, steps taken."""
+
+
+class LearnerRule(NamedTuple):
+    """The parameters of a learner, as kernels take them.
+
+    Attributes
+    ----------
+    method : int
+        Which of ``METHODS``.
+    length : int
+        Documents per list.
+    explore : float
+        ε: chance that a slot gets a document drawn uniformly.
+    eta0, alpha : float
+        Rate, and strength of the penalty.
+    ftrl : bool
+        Whether steps follow the regularised leader, with an ℓ1 penalty; else they are gradient
+        steps with an ℓ2² penalty.
+    mu : float
+        Strength of the agreement of LCRA.
+    eta : float
+        A user looks at rank r with chance r^−η, as IPS assumes.
+    """
+
+    method: int
+    length: int
+    explore: float
+    eta0: float
+    alpha: float
+    ftrl: bool
+    mu: float
+    eta: float
+
+
+class LearnerState(NamedTuple):
+    """All that a learner changes; arrays that its method does not need have no columns.
+
+    Attributes
+    ----------
+    w : array of shape (views, features)
+        The weights of each view; a document's score is the mean over the views.
+    member : array of shape (views, features)
+        1 where a feature belongs to a view, else 0.
+    v, s : array of shape (views, features)
+        Of FTRL.
+    generator : array of shape (1,)
+    counts : array of shape (2,)
+    """
+
+    w: FloatArray
+    member: FloatArray
+    v: FloatArray
+    s: FloatArray
+    generator: npt.NDArray[np.uint64]
+    counts: IntArray
+
+
+class Slate(NamedTuple):
+    """One list, and what learning from its clicks needs.
+
+    Attributes
+    ----------
+    documents : array of shape (length,)
+    propensity : array of shape (length,)
+        Chance of the document in its slot, given those above.
+    scores : array of shape (views, documents)
+        When the list was made.
+    mean : array of shape (documents,)
+        Their mean over the views; Plackett-Luce: the exponentials.
+    direction : array of shape (features,)
+        From the current weights to the candidate of a duel.
+    shares : array of shape (2, length)
+        Chance that each of the two gives the document of a slot, given those above.
+    top, keys, order, chances, left, touched, slopes : array
+        Working memory, whose content nothing depends on.
+    """
+
+    documents: IntArray
+    propensity: FloatArray
+    scores: FloatArray
+    mean: FloatArray
+    direction: FloatArray
+    shares: FloatArray
+    top: IntArray
+    keys: FloatArray
+    order: IntArray
+    chances: FloatArray
+    left: FloatArray
+    touched: IntArray
+    slopes: FloatArray
+
+
+def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate:
+    """Return an empty slate for queries of up to ``n_documents`` documents."""
+    views, features = state.w.shape
+    duels = 2 if rule.method == DBGD else 0
+    length = min(rule.length, n_documents)
+    n_touched = n_documents if rule.method == IPS else length + 2 * N_UNLABELED
+    return Slate(
+        documents=np.zeros(length, dtype=np.int64),
+        propensity=np.zeros(length),
+        scores=np.zeros((views, n_documents)),
+        mean=np.zeros(n_documents),
+        direction=np.zeros(features if duels else 0),
+        shares=np.zeros((duels, length)),
+        top=np.zeros(length, dtype=np.int64),
+        keys=np.zeros(n_documents),
+        order=np.zeros(n_documents, dtype=np.int64),
+        chances=np.zeros((duels, n_documents)),
+        left=np.zeros(duels),
+        touched=np.zeros(n_touched, dtype=np.int64),
+        slopes=np.zeros((views, n_touched)),
+    )
 
 
 @partial(kernel, inline="always")
@@ -129,7 +254,7 @@ def _plackett_luce(generator, n, weights, left, length, documents, propensity): 
         total += left[i]
     exact = total
     for slot in range(length):
-        chosen = _draw(left, n, next_uniform(generator) * total)
+        chosen = draw_weighted(left[:n], next_uniform(generator) * total)
         documents[slot] = chosen
         total -= left[chosen]
         left[chosen] = 0.0
@@ -148,19 +273,6 @@ def _plackett_luce(generator, n, weights, left, length, documents, propensity): 
 
 
 @kernel
-def _draw(weights, n, target):  # type: ignore[no-untyped-def]
-    """Draw a document by weight; those of weight zero are taken."""
-    chosen = -1
-    for i in range(n):
-        if weights[i] > 0.0:
-            chosen = i
-            target -= weights[i]
-            if target < 0.0:
-                break
-    return chosen
-
-
-@kernel
 def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-def]
     """Fill each slot from one of two rankers, which gives its rank r with weight 1/r³."""
     n, n_rankers = block.shape[1], 2
@@ -169,7 +281,7 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
     for r in range(n_rankers):
         w = state.w[0].copy()
         if r > 0:
-            w += rule.delta * slate.direction
+            w += slate.direction
         score(w, block, slate.keys)
         for i in range(n):  # shuffled, so that equal scores come in any order
             j = int(next_uniform(generator) * (i + 1))
@@ -178,7 +290,7 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
         left[r] = _fill_chances(slate.keys, slate.order, n, chances[r])
     for slot in range(length):
         r = int(next_uniform(generator) * n_rankers)
-        chosen = _draw(chances[r], n, next_uniform(generator) * left[r])
+        chosen = draw_weighted(chances[r, :n], next_uniform(generator) * left[r])
         total = 0.0
         for each in range(n_rankers):
             chance = chances[each, chosen]

@@ -1,1 +1,0 @@
-"""Learners that choose what to show and learn from the clicks on it."""
