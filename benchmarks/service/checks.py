@@ -41,8 +41,7 @@ def alarms(options: Options) -> Table:
             kinds["features"] += bool(found.findings)
             kinds["refit"] += found.needs_refit
             kinds["measures"] += any("worse" in text for text in found.alarms)
-            if found.alarms:
-                print(name, seed, found.alarms, flush=True)
+            print(name, seed, found.alarms, flush=True)
         n = 3 if options.quick else DIVISIONS
         table.add(data=name, queries=data.n_queries, **{k: kinds[k] / n for k in KINDS})
     return table

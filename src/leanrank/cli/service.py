@@ -270,7 +270,7 @@ def judge_next(
         Choose what decides between two models, instead of what moves one.
     """
     from leanrank.model import load_model
-    from leanrank.service.documents import names_of
+    from leanrank.service.explain import names_of
     from leanrank.service.judge_next import judge_next as choose
 
     check_files([model, pool, against])

@@ -124,7 +124,7 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
 def fit_again(request: Request, say: Say) -> Fitted:
     """Learn again what a model learned before, from its weights."""
     from leanrank.model import load_model
-    from leanrank.service.documents import documents_for
+    from leanrank.service.explain import documents_for
     from leanrank.service.refit import refit
 
     scale = None if request.scale == "auto" else request.scale

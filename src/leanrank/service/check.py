@@ -21,8 +21,8 @@ from leanrank.metrics.judge import better_sign
 from leanrank.model import Model
 from leanrank.model.summary import FEWEST_QUERIES
 from leanrank.model.writing import as_model
-from leanrank.service.documents import documents_for, judged_rows
 from leanrank.service.drift import DRAWS, LEVEL, Finding, changed_features
+from leanrank.service.explain import documents_for, estimated_clicks, judged_rows
 from leanrank.service.refit import Bound, Today, refit_bound
 
 MIN_GAIN = 0.005
@@ -38,13 +38,6 @@ class Measured:
     now: float
     now_error: float
     p: float | None
-
-    def cells(self) -> list[str]:
-        """Write then, now and p, with standard errors, for a table."""
-        then = "–" if self.then is None else f"{self.then:.4f}"
-        error = "" if self.then_error is None else f" ± {self.then_error:.4f}"
-        now = f"{self.now:.4f} ± {self.now_error:.4f}"
-        return [then + error, now, "–" if self.p is None else f"{self.p:.2g}"]
 
 
 @dataclass(frozen=True)
@@ -223,9 +216,7 @@ def check(
     rows = None if log else judged_rows(documents)
     try:
         if log is not None:
-            from leanrank.online.offpolicy import evaluate_policy
-
-            value = evaluate_policy(log, known.predict(documents), **policy)
+            value = estimated_clicks(log, known.predict(documents), notes, **policy)
             clicks = {"logged": value.logged, **value.estimates}
         elif rows is not None:
             judged = documents if rows.all() else _only(documents, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from leanrank.model.explain import Explanation
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.summary import sampled_queries
 from leanrank.model.writing import as_model
-from leanrank.service.documents import documents_for, judged_rows, names_of
+from leanrank.service.explain import documents_for, estimated_clicks, judged_rows, names_of
 
 PERSISTENCE = 0.9
 """Of rank-biased overlap: the chance that a reader goes on from one document to the next."""
@@ -102,6 +102,10 @@ class Diff:
         Those with the least overlap first.
     k : int
         Documents at the top that count.
+    spreads : pair of float
+        Standard deviations of the scores of the old and of the new model.
+    notes : list of str
+        Warnings of the estimates of clicks.
     """
 
     old: Model
@@ -114,7 +118,8 @@ class Diff:
     terms: list[TermChange]
     queries: list[QueryChange]
     k: int
-    spreads: tuple[float, float] = field(default=(1.0, 1.0))
+    spreads: tuple[float, float]
+    notes: list[str]
 
     def changed(self, k: int | None = None) -> float:
         """Return the share of queries whose first k documents are not the same in order."""
@@ -162,24 +167,22 @@ class Diff:
     @property
     def verdict(self) -> str:
         """One sentence for the person who decides."""
-        first = next(iter({**self.clicks, **self.measures}.values()), None)
         n = len(self.overlap)
         says = f"{self.changed():.1%} of {n:,} queries change among their first {self.k} documents"
-        if first is None:
+        if not self.measures and not self.clicks:
             return says
-        name = next(iter(self.measures), "clicks per list")
-        first = self.measures.get(name) or self.clicks["doubly-robust"]
+        name, sign = next(iter(self.measures), "clicks per list"), 1.0
+        if name in self.measures:
+            first, sign = self.measures[name], better_sign(name)
+        else:
+            first = self.clicks["doubly-robust"]
         low, high = first.interval
-        sign = better_sign(name) if name in self.measures else 1.0
-        clear = low > 0 or high < 0
-        word = (
-            ("better" if first.difference * sign > 0 else "worse")
-            if clear
-            else "no clear difference"
-        )
-        span = f"{100 * first.confidence:g}% interval {low:+.4f} to {high:+.4f}, "
-        span = span if np.isfinite(low) else ""  # one query has no interval
-        tested = f"{span}p = {first.p_randomization:.2g}"
+        word = "no clear difference"
+        if low > 0 or high < 0:
+            word = "better" if first.difference * sign > 0 else "worse"
+        tested = f"p = {first.p_randomization:.2g}"
+        if np.isfinite(low):  # one query has no interval
+            tested = f"95% interval {low:+.4f} to {high:+.4f}, {tested}"
         return f"{word}: {name} {first.difference:+.4f} ({tested}); {says}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,6 +201,7 @@ class Diff:
                 {"query": str(one.query), "overlap": one.overlap, "documents": one.documents}
                 for one in self.queries
             ],
+            "notes": self.notes,
         }
 
     def write(self, path: str | os.PathLike[str], *, title: str = "Old and new model") -> None:
@@ -218,12 +222,7 @@ class Diff:
             f"  changed@{self.k} {self.changed():.1%}, replaced@{self.k} {self.replaced():.1%}, "
             f"rank-biased overlap {self.value('overlap'):.3f}"
         )
-        came = [term.name for term in self.terms if term.old is None]
-        went = [term.name for term in self.terms if term.new is None]
-        for word, names in (("new", came), ("gone", went)):
-            if names:
-                lines.append(f"  {word}: {', '.join(names[:8])}{', …' * (len(names) > 8)}")
-        return printable_lines("\n".join(lines))
+        return printable_lines("\n".join([*lines, *(f"  note: {note}" for note in self.notes)]))
 
 
 def diff(
@@ -281,6 +280,7 @@ def diff(
     overlap = rank_biased_overlap(ranks, documents.query_ptr)
     found: dict[str, Comparison] = {}
     clicked: dict[str, Comparison] = {}
+    notes: list[str] = []
     known = None if log else judged_rows(documents)
     if known is not None:
         labels, queries = documents.y[known], documents.qid[known]
@@ -290,9 +290,7 @@ def diff(
                 convention=convention,
             )  # fmt: skip
     elif log is not None:
-        from leanrank.online.offpolicy import evaluate_policy
-
-        values = [evaluate_policy(log, each, depth=k, **policy).per_list for each in scores]
+        values = [estimated_clicks(log, each, notes, depth=k, **policy).per_list for each in scores]
         for name in values[0]:
             clicked[name] = compare_values(values[0][name], values[1][name], n_permutations=1_000)
     worst = np.argsort(overlap, kind="stable")[:n_queries]
@@ -300,8 +298,8 @@ def diff(
     terms, spreads = _terms(models, parts)
     shown = _queries(models, parts, worst, spreads, ranks, overlap, k)
     return Diff(
-        *models, documents, found, clicked, ranks, overlap, terms, shown, int(k), spreads
-    )  # fmt: skip
+        *models, documents, found, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
+    )
 
 
 def rank_biased_overlap(

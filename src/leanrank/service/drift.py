@@ -63,34 +63,34 @@ def changed_features(
     if data.n_queries < FEWEST_QUERIES:
         notes.append(f"there are fewer than {FEWEST_QUERIES} queries: too few to compare features")
         return [], np.inf
-    columns = Columns.of(model, data)
-    names, entries, figures = model.feature_names, [], []
-    for entry in model.summary:
-        name = entry["feature"]
-        at = int(name) if names is None else names.index(name)
-        entries.append((at, entry))
-        try:
-            figures.append(columns.figures(at, entry))
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise ModelError(f"the summary of feature {name!r} cannot be used: {wrong}") from wrong
-    then, then_error = (
-        np.concatenate([np.array(entry[key], dtype=np.float64) for _, entry in entries])
-        for key in ("values", "errors")
-    )
-    now = np.concatenate([one.values for one in figures])
-    if len(then) != len(now) or len(then_error) != len(now):
-        raise ModelError("the summary of the model has another length: train it again")
+    columns, summary, names = Columns.of(model, data), model.summary, model.feature_names
+    try:
+        features = [
+            int(entry["feature"]) if names is None else names.index(entry["feature"])
+            for entry in summary
+        ]
+        figures = [columns.figures(at, entry) for at, entry in zip(features, summary, strict=True)]
+        then, then_error = (
+            np.concatenate([np.array(entry[key], dtype=np.float64) for entry in summary])
+            for key in ("values", "errors")
+        )
+        now = np.concatenate([one.values for one in figures])
+        if not len(then) == len(then_error) == len(now):
+            raise ValueError("figures are missing")
+    except (KeyError, TypeError, ValueError) as wrong:
+        raise ModelError(
+            f"the summary of the model cannot be used ({wrong}): train it again"
+        ) from wrong
     error = np.hypot(then_error, np.concatenate([one.errors for one in figures]))
     z = np.nan_to_num((now - then) / error)
     threshold = largest_by_chance(figures, then_error, seed)
+    ends = np.cumsum([len(one.values) for one in figures])[:-1]
+    parts = np.split(np.stack([then, now, z]), ends, axis=1)
     found: dict[int, tuple[Finding, Any, FloatArray]] = {}
-    begin = 0
-    for (at, entry), one in zip(entries, figures, strict=True):
-        part = slice(begin, begin + len(one.values))
-        begin = part.stop
-        finding = _finding(columns, at, entry, then[part], now[part], z[part], threshold)
+    for at, entry, part in zip(features, summary, parts, strict=True):
+        finding = _finding(columns, at, entry, part, threshold)
         if finding is not None:
-            found[at] = finding, entry, then[part]
+            found[at] = finding, entry, part[0]
     if any(finding.kind != "agreement" for finding, _, _ in found.values()):
         # a feature that changed changes the rest of the score for all others
         found = {at: each for at, each in found.items() if each[0].kind != "agreement"}
@@ -131,12 +131,11 @@ def _finding(
     columns: Columns,
     feature: int,
     entry: Mapping[str, Any],
-    then: FloatArray,
-    now: FloatArray,
-    z: FloatArray,
+    figures: FloatArray,
     threshold: float,
 ) -> Finding | None:
     """Describe the figure of a feature that differs most, if any differs enough."""
+    then, now, z = figures
     n_shares = len(z) - len(OTHERS)
     kinds = ["share"] * n_shares + list(OTHERS)
     category = isinstance(columns.model.curves.get(feature), Levels)
@@ -151,18 +150,19 @@ def _finding(
     if not wrong.any():
         return None
     at = int(np.argmax(np.where(wrong, np.abs(z), -1.0)))
+    gaps, beyond = kinds.index("missing"), kinds.index("beyond")
+    if wrong[gaps] and (kinds[at] != "share" or now[gaps] - then[gaps] > 0.1):
+        at = gaps
+    elif category and wrong[beyond]:
+        at = beyond
+    kind, before, today = kinds[at], float(then[at]), float(now[at])
     name = feature_name(feature, columns.model.feature_names)
     x = columns.values[feature]
     known = x[~np.isnan(x)]
-    kind = kinds[at]
-    before, today = float(then[at]), float(now[at])
-    gaps = kinds.index("missing")
-    if wrong[gaps] and (kind != "share" or now[gaps] - then[gaps] > 0.1):
-        kind, before, today, at = "missing", float(then[gaps]), float(now[gaps]), gaps
+    if kind == "missing":
         text = f"is missing in {today:.1%} of the documents, and was in {before:.1%}"
-    elif category and wrong[kinds.index("beyond")]:
-        at = kinds.index("beyond")
-        kind, before, today = "new levels", float(then[at]), float(now[at])
+    elif kind == "beyond" and category:
+        kind = "new levels"
         text = f"has a level that the model does not know in {today:.1%} of the documents"
     elif len(known) and known.min() == known.max():
         kind, text = "moved", f"has one value, {known[0]:.6g}, in all documents"

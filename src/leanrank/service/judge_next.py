@@ -24,7 +24,7 @@ from leanrank.errors import InputError
 from leanrank.model import Model
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.writing import as_model
-from leanrank.service.documents import documents_for
+from leanrank.service.explain import documents_for
 
 BINS = 10
 """Parts of equally many judged documents by score, in which levels have about the same chances."""

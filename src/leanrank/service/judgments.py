@@ -169,26 +169,20 @@ def krippendorff_alpha(
     0.0
     """
     check_choice("scale", scale, SCALES)
-    counts = ratings.counts()
-    sizes = counts.sum(axis=1)
-    paired = counts[sizes > 1]
-    together = (paired / (sizes[sizes > 1, None] - 1)).T @ paired
-    together -= np.diag((paired / (sizes[sizes > 1, None] - 1)).sum(axis=0))
+    others = ratings.counts()[ratings.item]  # of the same document, one row per rating
+    others[np.arange(len(others)), ratings.level] -= 1
+    n_others = others.sum(axis=1)
+    paired = n_others > 0
+    asked = np.array([query is None or q == query for q, _ in ratings.items])[ratings.item]
+    if judge is not None:
+        asked &= ratings.judge == judge
+    together, observed = (np.zeros((len(ratings.levels), len(ratings.levels))) for _ in range(2))
+    for sums, rows in ((together, paired), (observed, paired & asked)):
+        np.add.at(sums, ratings.level[rows], others[rows] / n_others[rows, None])
     total = together.sum(axis=0)
     n = total.sum()
     distance = _distances(ratings.levels, total, scale)
     chance = float(total @ distance @ total) / max(n * (n - 1), 1)
-    observed = together
-    if judge is not None or query is not None:
-        keep = np.array([query is None or q == query for q, _ in ratings.items])
-        part = counts * keep[:, None]
-        observed = np.zeros_like(together)
-        mine = ratings.judge == judge if judge is not None else np.ones(len(ratings.item), bool)
-        for at in np.flatnonzero(mine & (sizes[ratings.item] > 1) & keep[ratings.item]):
-            item, level = ratings.item[at], ratings.level[at]
-            others = part[item].copy()
-            others[level] -= 1
-            observed[level] += others / (sizes[item] - 1)
     weight = observed.sum()
     if chance == 0 or weight == 0:
         return float("nan")

@@ -99,7 +99,7 @@ def diff_sections(found: Diff) -> list[Section]:
         title = f"Ranks of query {query.query}, overlap {query.overlap:.2f}"
         heads = ("document", "old", "new", "label", "rise", "by")
         sections.append(Section(title, heads=heads, rows=rows))
-    return sections
+    return [*sections, Section("What could not be measured well?", items=found.notes)]
 
 
 def check_sections(found: Check) -> list[Section]:
@@ -108,6 +108,13 @@ def check_sections(found: Check) -> list[Section]:
         [each.feature, each.kind, f"{each.then:.3f}", f"{each.now:.3f}", f"{each.z:+.1f}"]
         for each in found.findings
     ]
+    measures = [
+        [
+            name, _with_error(one.then, one.then_error), _with_error(one.now, one.now_error),
+            "–" if one.p is None else f"{one.p:.2g}",
+        ]
+        for name, one in found.measures.items()
+    ]  # fmt: skip
     clicks = [
         [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
         for name, one in found.clicks.items()
@@ -124,7 +131,7 @@ def check_sections(found: Check) -> list[Section]:
         Section(
             "Are rankings worse?",
             heads=("", "then", "now", "p"),
-            rows=[[name, *one.cells()] for name, one in found.measures.items()],
+            rows=measures,
             note="Then: on held-out queries when the model was trained. p: of a fall, one-sided.",
         ),
         Section("How many clicks?", heads=("per list", "clicks", "95 % interval"), rows=clicks),
@@ -146,6 +153,13 @@ def check_sections(found: Check) -> list[Section]:
             )
         )
     return [*sections, Section("What could not be checked?", items=found.notes)]
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    """Write a mean and its standard error, as far as they are known."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if error is None else f"{value:.4f} ± {error:.4f}"
 
 
 def write_diff(found: Diff, path: str | os.PathLike[str], title: str) -> None:

@@ -18,11 +18,12 @@ from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
 from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.errors import InputError
-from leanrank.execution import cached_property, make_executor, single_threaded_blas
+from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses import get_loss
-from leanrank.losses.base import Labels, Loss
+from leanrank.losses.base import Labels
 from leanrank.model import Levels, Line, Model
 from leanrank.model.summary import with_summary
+from leanrank.model.writing import as_model
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean_structure import (
     Record,
@@ -33,7 +34,7 @@ from leanrank.rankers.lean_structure import (
     terms_of,
 )
 from leanrank.rankers.surfaces import constant_in_queries
-from leanrank.service.documents import documents_for
+from leanrank.service.explain import documents_for
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -63,7 +64,9 @@ class Today:
     ) -> None:
         self.model, self.data, self.record = model, data, Record.of(model)
         made = model.provenance["parameters"]
-        self.loss = _loss(made if loss is None else made | {"loss": loss}, self.record.emphasis)
+        given = made["loss"] if loss is None else loss
+        softmax = {"gain": made["gain"], "emphasis": self.record.emphasis}
+        self.loss = get_loss(given, **softmax if given == "softmax" else {})
         if unknown := int(np.isnan(data.y).sum()):
             raise InputError(f"{unknown:,} documents have no label: give those that have one")
         self.executor = make_executor(n_jobs)
@@ -125,10 +128,6 @@ class Today:
             plan = self.loss.prepare(replace(self.labels, query_weight=weight))
         return MemoryProblem(self.structure.design, self.loss, plan, self.executor)
 
-    def objective(self, w: FloatArray) -> float:
-        """Return loss plus penalty."""
-        return float(self.problem().at(w) + self.penalty.value(w))
-
     def solve(
         self, tol: float, w: FloatArray | None = None, queries: BoolArray | None = None
     ) -> Solution:
@@ -145,15 +144,6 @@ class Today:
         g = np.zeros(len(u))
         queries = range(len(self.plan.scale))
         return np.array([self.loss.evaluate(self.plan, q, q + 1, u, g) for q in queries])
-
-    @cached_property
-    def of_query(self) -> Any:
-        """Which features have one value per query."""
-        design = self.structure.design
-        curves = getattr(design, "curves", design)
-        if not (self.record.pairs and isinstance(curves, RampDesign)):
-            return False
-        return constant_in_queries(curves.X, self.data.query_ptr)
 
     def model_of(self, solution: Solution) -> Model:
         """Return the model of a solution, with the record of its own columns."""
@@ -176,7 +166,11 @@ class Today:
             new = Model.from_coef(weights)
             new = model.replace(curves=new.curves, provenance=made, summary=None)
         else:
-            curves, surfaces = terms_of(structure, solution.w, self.of_query)
+            design = getattr(structure.design, "curves", structure.design)
+            of_query: Any = False  # which features have one value per query, where pairs ask
+            if self.record.pairs and isinstance(design, RampDesign):
+                of_query = constant_in_queries(design.X, self.data.query_ptr)
+            curves, surfaces = terms_of(structure, solution.w, of_query)
             new = model.replace(
                 curves={features[at]: curve for at, curve in curves.items()},
                 surfaces={(features[f], features[g]): one for (f, g), one in surfaces.items()},
@@ -265,15 +259,7 @@ def refit(
     >>> today.term_names == yesterday.term_names, today.provenance["training"]["dual_gap"] <= 1e-6
     (True, True)
     """
-    from leanrank.model.writing import as_model
-
     known = as_model(model)
     documents = documents_for(known, data, y, qid)
     today = Today(known, documents, loss=loss, n_jobs=n_jobs)
     return today.model_of(today.solve(tol))
-
-
-def _loss(made: Any, emphasis: float) -> Loss[Any]:
-    if isinstance(made["loss"], str) and made["loss"] == "softmax":
-        return get_loss("softmax", gain=made["gain"], emphasis=emphasis)
-    return get_loss(made["loss"])
