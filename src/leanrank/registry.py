@@ -296,7 +296,7 @@ for _system in (
         sparse_path=True, purpose="the best few features, added one by one",
     ),
     System(
-        "nonconvex", "NonconvexRankSVM", ".nonconvex", "Non-convex SVM", "Laporte et al. 2014",
+        "nonconvex", "NonconvexRankSVM", ".sparse_systems", "Non-convex SVM", "Laporte et al. 2014",
         Space(
             "nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")},
             AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
@@ -428,7 +428,7 @@ for _system in (
         streams=True, purpose="sparse weights learned in chunks, for streams",
     ),
     System(
-        "fenchelrank", "FenchelRank", ".systems", "FenchelRank", "Lai et al. 2013",
+        "fenchelrank", "FenchelRank", ".sparse_systems", "FenchelRank", "Lai et al. 2013",
         Space(
             "fenchelrank", {"tol": 1e-4},
             {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
@@ -436,7 +436,7 @@ for _system in (
         cluster=True, purpose="sparse weights within an ℓ1 ball, greedy and certified",
     ),
     System(
-        "sparserank", "SparseRank", ".systems", "SparseRank", "Lai et al. 2013",
+        "sparserank", "SparseRank", ".sparse_systems", "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
         cluster=True, purpose="sparse weights by accelerated gradients",
     ),

@@ -7,20 +7,20 @@ from .greedy_rankrls import GreedyRankRLS as GreedyRankRLS
 from .lcra import LCRA as LCRA
 from .lean import LeanRanker as LeanRanker
 from .linear_ranker import LinearRanker as LinearRanker
-from .nonconvex import NonconvexRankSVM as NonconvexRankSVM
 from .pairs import PAMIR as PAMIR
 from .pairs import SPD as SPD
 from .pairs import RSRank as RSRank
 from .rankrls import KernelRankRLS as KernelRankRLS
 from .rankrls import RankRLS as RankRLS
 from .rankrls import RankRLSCV as RankRLSCV
+from .sparse_systems import FenchelRank as FenchelRank
+from .sparse_systems import NonconvexRankSVM as NonconvexRankSVM
+from .sparse_systems import SparseRank as SparseRank
 from .stochastic import MinBatSRank as MinBatSRank
 from .systems import DominationRanker as DominationRanker
-from .systems import FenchelRank as FenchelRank
 from .systems import ListNet as ListNet
 from .systems import RankNet as RankNet
 from .systems import RankSVM as RankSVM
-from .systems import SparseRank as SparseRank
 from .topics import TopicRanker as TopicRanker
 
 RANKERS: dict[str, str]

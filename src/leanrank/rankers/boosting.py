@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,14 +15,13 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
+from leanrank.model import Model
+from leanrank.model.curves import sum_of_weak_rankers
 from leanrank.rankers.base import BaseLinearRanker, BaseRanker
 from leanrank.rankers.parameters import BestSoFar, record
 from leanrank.solvers.boosting.rounds import boost, boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
-
-if TYPE_CHECKING:
-    from leanrank.model import Model
 
 
 def _columns_and_scores(held_out: RankingData | None) -> tuple[Any, FloatArray]:
@@ -246,7 +245,8 @@ class RankBoost(BaseRanker):
         self.n_iter_ = len(found) if held_out is None else best.at
         self.weak_rankers_ = found[: self.n_iter_]
         self.objective_ = float(self.history_[self.n_iter_ - 1]["loss"]) if found else np.nan
-        self._model = self._sum_of(self.weak_rankers_, {})
+        curves = sum_of_weak_rankers(self.weak_rankers_)
+        self._model = Model(self.n_features_in_, curves, self._names())
         features = np.array([one.feature for one in self.weak_rankers_], dtype=np.int64)
         sizes = np.abs([one.value for one in self.weak_rankers_])
         importances = np.bincount(features, sizes, self.n_features_in_)
@@ -273,16 +273,7 @@ class RankBoost(BaseRanker):
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the weak rankers as a plain model, which can be saved, sent and exported."""
         check_is_fitted(self, "weak_rankers_")
-        return self._sum_of(self.weak_rankers_, {**self._provenance(), **(provenance or {})})
-
-    def _sum_of(self, weak: list[WeakRanker], provenance: Mapping[str, Any]) -> Model:
-        from leanrank.model import Model
-        from leanrank.model.curves import sum_of_weak_rankers
-
-        curves = sum_of_weak_rankers(
-            (one.feature, one.threshold, one.missing, one.value) for one in weak
-        )
-        return Model(self.n_features_in_, curves, self._names(), provenance=provenance)
+        return self._model.replace(provenance={**self._provenance(), **(provenance or {})})
 
 
 def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:

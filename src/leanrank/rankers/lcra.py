@@ -14,12 +14,8 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.pairs import RATES, SampledPairRanker, check_pegasos, rate_for
-from leanrank.rankers.parameters import (
-    Uses,
-    changed,
-    feature_number,
-)
+from leanrank.rankers.pairs import SampledPairRanker, check_pegasos, rate_for
+from leanrank.rankers.parameters import changed, feature_number
 from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     ViewedState,
@@ -101,14 +97,7 @@ class LCRA(SampledPairRanker):
     n_labeled: int = 1
     n_unlabeled: int = 10
     views: int | Sequence[Sequence[Any]] = 2
-    loss: str = "hinge"
-    sampling: str = "pairs"
-    learning_rate: str = "optimal"
-    eta0: float | None = None
-    power_t: float = 0.5
     average: bool = True
-
-    used_with: ClassVar[Uses] = RATES
 
     @property
     def view_coefs_(self) -> FloatArray:

@@ -91,7 +91,8 @@ def measure_scores(
         NaN where the measure is not defined.
     """
     if measure == "loss":
-        return np.array([-squared_by_query(left_out_residual(s, centred), centred) for s in scores])
+        residuals = (centred.target - centred.project(centred.root * s) for s in scores)
+        return np.array([-squared_by_query(residual, centred) for residual in residuals])
     from leanrank.metrics import evaluate
 
     kept = np.arange(len(data))
@@ -144,11 +145,6 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
         )
     best = best_of(np.where(np.isnan(means), -np.inf, means))
     return best if rule == "best" else int(np.flatnonzero(as_good_as(worth, best))[0])
-
-
-def left_out_residual(scores: FloatArray, centred: Centred) -> FloatArray:
-    """Turn left-out scores into the residual of the centred regression."""
-    return centred.target - centred.project(centred.root * scores)
 
 
 def squared_by_query(residual: FloatArray, centred: Centred) -> FloatArray:

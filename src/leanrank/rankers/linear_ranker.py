@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,11 +39,6 @@ from leanrank.solvers.newton.solver import Newton
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
-
-
-def fixed(value: Any) -> Any:
-    """Return the field of a parameter that a system does not leave open."""
-    return field(default=value, init=False)
 
 
 @dataclass(eq=False, repr=False)

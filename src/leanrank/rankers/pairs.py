@@ -12,7 +12,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, reject_unused, words
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, fixed, reject_unused, words
 from leanrank.rankers.stochastic import StochasticRanker
 from leanrank.solvers.sampling.pair_descent import (
     PairBlock,
@@ -25,28 +25,38 @@ from leanrank.solvers.sampling.pair_descent import (
     start_pairs,
 )
 
-RATES = {
-    "power_t": ("learning_rate", ("invscaling",)),
-    "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
-}
-"""What the schedules of rates use."""
-
 
 @dataclass(eq=False, repr=False)
 class SampledPairRanker(StochasticRanker):
-    """A ranker whose pass is ``n_steps`` steps, each on one drawn pair.
-
-    A subclass defines the pairs (``_block``) and the step (``_rule``).
-    """
+    """A ranker whose pass is ``n_steps`` steps, each on one drawn pair."""
 
     state_type: ClassVar[type] = PairState
 
     _: KW_ONLY
     n_steps: int = 100_000
+    loss: str = "hinge"
+    sampling: str = "pairs"
+    learning_rate: str = "optimal"
+    eta0: float | None = None
+    power_t: float = 0.5
+
+    used_with: ClassVar[Uses] = {
+        "power_t": ("learning_rate", ("invscaling",)),
+        "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
+    }
+
+    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
+        importance = getattr(self, "importance", None)
+        return make_pair_block(data.X, labels, over=self.sampling, importance=importance)
 
     def _rule(self, block: PairBlock) -> PairRule:
         """Return the parameters of a step."""
-        raise AssertionError(f"{type(self).__name__} must define _rule")
+        eta0 = self.eta0
+        if eta0 is None:  # a step about settles the largest pair
+            largest = largest_pair(block.rows, block.index, block.width)
+            eta0 = rate_for(pair_loss(self.loss).pair_steepness * largest)
+        schedule, power = schedule_code(self.learning_rate), float(self.power_t)
+        return PairRule(loss=self.loss, schedule=schedule, eta0=float(eta0), power=power)
 
     def _averages(self) -> bool:
         """Whether the model is the average of the weights over the later steps."""
@@ -59,14 +69,6 @@ class SampledPairRanker(StochasticRanker):
     def _pass(self, state: PairState, block: PairBlock, order: IntArray) -> float:
         del order
         return descend(state, block, self.n_steps)
-
-
-def chosen_rate(eta0: Any, block: PairBlock, loss: str) -> float:
-    """Return η₀: as given, or the one with which a step about settles the largest pair."""
-    steepness = pair_loss(loss).pair_steepness
-    if eta0 is not None:
-        return float(eta0)
-    return rate_for(steepness * largest_pair(block.rows, block.index, block.width))
 
 
 def rate_for(size: float) -> float:
@@ -143,19 +145,9 @@ class SPD(SampledPairRanker):
     alpha: float = 1e-3
     _: KW_ONLY
     l1_ratio: float = 0.0
-    loss: str = "hinge"
-    sampling: str = "pairs"
-    learning_rate: str = "optimal"
-    eta0: float | None = None
-    power_t: float = 0.5
     project: bool = False
     truncate_every: int = 1000
     average: bool | None = None
-
-    used_with: ClassVar[Uses] = RATES
-
-    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
-        return make_pair_block(data.X, labels, over=self.sampling)
 
     def _rule(self, block: PairBlock) -> PairRule:
         l1 = self.alpha * self.l1_ratio
@@ -169,16 +161,8 @@ class SPD(SampledPairRanker):
                 "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
             )
         check_pegasos(self.learning_rate, l2)
-        return PairRule(
-            loss=self.loss,
-            schedule=schedule_code(self.learning_rate),
-            eta0=chosen_rate(self.eta0, block, self.loss),
-            power=float(self.power_t),
-            l2=l2,
-            l1=l1,
-            project=bool(self.project) and l2 > 0.0,
-            every=int(self.truncate_every),
-        )
+        every, project = int(self.truncate_every), bool(self.project) and l2 > 0.0
+        return super()._rule(block)._replace(l2=l2, l1=l1, project=project, every=every)
 
     def _averages(self) -> bool:
         return not self.alpha * self.l1_ratio > 0.0 if self.average is None else self.average
@@ -231,11 +215,12 @@ class PAMIR(SampledPairRanker):
 
     C: float = 0.01
     _: KW_ONLY
+    loss: str = fixed("hinge")
     sampling: str = "queries"
+    learning_rate: str = fixed("optimal")
+    eta0: None = fixed(None)
+    power_t: float = fixed(0.5)
     average: bool = False
-
-    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
-        return make_pair_block(data.X, labels, over=self.sampling)
 
     def _rule(self, block: PairBlock) -> PairRule:
         del block
@@ -289,30 +274,15 @@ class RSRank(SampledPairRanker):
     alpha: float = 1e-3
     _: KW_ONLY
     importance: Any = "ndcg"
-    loss: str = "hinge"
     sampling: str = "queries"
     truncate_every: int = 1000
     ceiling: float = np.inf
-    learning_rate: str = "optimal"
-    eta0: float | None = None
-    power_t: float = 0.5
 
     parameter_constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "learning_rate": [words("optimal", "invscaling", "constant")],
     }
-    used_with: ClassVar[Uses] = RATES
-
-    def _block(self, data: RankingData, labels: Labels) -> PairBlock:
-        return make_pair_block(data.X, labels, over=self.sampling, importance=self.importance)
 
     def _rule(self, block: PairBlock) -> PairRule:
-        return PairRule(
-            loss=self.loss,
-            schedule=schedule_code(self.learning_rate),
-            eta0=chosen_rate(self.eta0, block, self.loss),
-            power=float(self.power_t),
-            l1=float(self.alpha),
-            every=int(self.truncate_every),
-            ceiling=float(self.ceiling),
-        )
+        rule, every = super()._rule(block), int(self.truncate_every)
+        return rule._replace(l1=float(self.alpha), every=every, ceiling=float(self.ceiling))

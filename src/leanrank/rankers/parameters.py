@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
@@ -105,6 +106,11 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([Integral, SEVERAL, Mapping, None], "monotone signs"),
 )
 CONSTRAINTS: Constraints = {name: kinds for kinds, names in _NAMES for name in names.split()}
+
+
+def fixed(value: Any) -> Any:
+    """Return the field of a parameter that a system does not leave open."""
+    return field(default=value, init=False)
 
 
 def check_parameters(ranker: Any) -> None:

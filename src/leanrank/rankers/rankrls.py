@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,7 @@ from leanrank.errors import InputError, ModelError
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
+from leanrank.model import Model
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
@@ -45,9 +46,6 @@ from leanrank.solvers.least_squares.spectrum import (
     factorise,
     factorise_kernel,
 )
-
-if TYPE_CHECKING:
-    from leanrank.model import Model
 
 
 @dataclass(eq=False, repr=False)

@@ -7,21 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank.data.ranking_data import RankingData
 from leanrank.losses import get_loss
-from leanrank.losses.base import Labels, Loss
+from leanrank.losses.base import Loss
 from leanrank.losses.domination import DominationLoss
 from leanrank.losses.listnet import ListNetLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.base import Penalty
-from leanrank.penalties.elastic_net import L1Ball
-from leanrank.rankers.linear_ranker import LinearRanker, fixed
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, words
+from leanrank.rankers.linear_ranker import LinearRanker
+from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
-from leanrank.solvers.first_order.fenchel import Fenchel
-from leanrank.solvers.first_order.proximal import Proximal
 from leanrank.solvers.newton.solver import Newton
 
 MARGIN = {"margin_scale": ("margin", ("scaled",))}
@@ -273,144 +269,3 @@ class RankSVM(LinearRanker):
         if self.solver == "newton" or (self.solver is None and self.make_loss().smooth):
             return Newton()
         return CuttingPlane(variant="plain" if self.solver == "struct" else "fast")
-
-
-@dataclass(eq=False, repr=False)
-class SparseRank(LinearRanker):
-    """Sparse RankSVM (the SparseRank baseline of Lai et al. 2013).
-
-    Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
-    same optimum.
-
-    Further parameters and the fitted attributes are those of ``LinearRanker``.
-
-    Parameters
-    ----------
-    alpha : float, default=0.01
-        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
-    solver : {"newton", "proximal"}, default="newton"
-        "newton": working-set proximal Newton. "proximal": the published iteration, a gradient step
-        and then a soft threshold at alpha/K. It is much slower: use it with a ``tol`` of 1e-3.
-    lipschitz : float, optional
-        K at the start of "proximal", deliberately smaller than the Lipschitz constant of the
-        gradient. None: a tenth of the curvature in the direction of the first gradient.
-    max_iter : int, default=10000
-        Largest number of iterations.
-
-    Examples
-    --------
-    >>> from leanrank import SparseRank, make_ranking
-    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
-    >>> ranker = SparseRank(alpha=0.05).fit(data.X, data.y, qid=data.qid)
-    >>> ranker.dual_gap_ <= 1e-6
-    True
-    >>> int((ranker.coef_ != 0).sum()) < 15
-    True
-    """
-
-    alpha: float = 0.01
-    _: KW_ONLY
-    loss: str = fixed("squared-hinge")
-    penalty: str = fixed("l1")
-    l1_ratio: None = fixed(None)
-    groups: None = fixed(None)
-    curves: None = fixed(None)
-    monotone: None = fixed(None)
-    pairs: None = fixed(None)
-    group_ratio: None = fixed(None)
-    solver: str = "newton"
-    lipschitz: float | None = None
-    max_iter: int = 10_000
-
-    parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "solver": [words("newton", "proximal")],
-    }
-    used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
-
-    def make_solver(self) -> Solver:
-        """Return Newton's method or the published iteration."""
-        return Proximal(lipschitz=self.lipschitz) if self.solver == "proximal" else Newton()
-
-
-@dataclass(eq=False, repr=False)
-class FenchelRank(LinearRanker):
-    """Sparse RankSVM with a limit on Σ|w_j| instead of a penalty (Lai et al. 2013).
-
-    Minimises the mean squared hinge over pairs subject to ‖w‖₁ ≤ radius. For every radius there is
-    an alpha at which the ℓ1-penalised ``RankSVM`` and ``SparseRank`` have the same optimum.
-
-    Parameters
-    ----------
-    radius : float, default=10.0
-        Largest Σ|w_j|.
-    solver : {"corrective", "greedy"}, default="corrective"
-        "greedy": the published algorithm, a step towards one corner of the ball per round; its gap
-        falls like one over the rounds, so use a ``tol`` of 1e-3. "corrective": minimises over
-        all features in use before it adds more.
-    normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
-    tol : float, default=1e-6
-        Relative duality gap at which to stop.
-    max_iter : int, default=10000
-        Largest number of rounds.
-    warm_start : bool, default=False
-        Start from the weights of the last fit.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    verbose : int, default=0
-        1 prints a line of progress per step.
-    callback : callable, optional
-        Called with a dict after every round.
-
-    Attributes
-    ----------
-    dual_gap_ : float
-        Relative duality gap: no loss in the ball is below ``objective_ · (1 − dual_gap_)``.
-    objective_ : float
-        The loss at ``coef_``.
-
-    Examples
-    --------
-    >>> from leanrank import FenchelRank, make_ranking
-    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
-    >>> ranker = FenchelRank(radius=1.0).fit(data.X, data.y, qid=data.qid)
-    >>> float(abs(ranker.coef_).sum().round(6)), ranker.dual_gap_ <= 1e-6
-    (1.0, True)
-    """
-
-    radius: float = 10.0
-    _: KW_ONLY
-    loss: str = fixed("squared-hinge")
-    penalty: str = fixed("l1")
-    alpha: float = fixed(0.0)
-    l1_ratio: None = fixed(None)
-    groups: None = fixed(None)
-    curves: None = fixed(None)
-    monotone: None = fixed(None)
-    pairs: None = fixed(None)
-    group_ratio: None = fixed(None)
-    penalty_factors: None = fixed(None)
-    signs: None = fixed(None)
-    solver: str = "corrective"
-    max_iter: int = 10_000
-
-    has_strength: ClassVar[bool] = False
-    other_remedy: ClassVar[str] = "use solver='corrective'"
-    parameter_constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "solver": [words("corrective", "greedy")],
-    }
-
-    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
-        """Return the ball."""
-        del alpha
-        return L1Ball(n_features, float(self.radius))
-
-    def make_solver(self) -> Solver:
-        """Return the published steps or the corrective ones."""
-        return Fenchel(variant=self.solver)
-
-    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        del data, labels
-        return f"raise radius={self.radius:g}, or give features that differ within queries"
