@@ -69,3 +69,16 @@ def test_numbers_out_of_range_name_the_option(run, files, words, option):
     ran = run(*words.split())
     assert (ran.code, ran.out) == (2, "")
     assert f"Invalid value for '{option}'" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words", ["demo -o --help", "train train.txt -m --help", "export m.json --to python -o --list"]
+)
+def test_an_option_is_no_name_of_a_file(run, files, words):
+    Model.from_coef([1.0] * 6).save("m.json")
+    before = sorted(files.iterdir())
+    ran = run(*words.split())
+    option = words.split()[-1]
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"leanrank: error: {option} is an option and no name of a file: ")
+    assert sorted(files.iterdir()) == before

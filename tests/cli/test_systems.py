@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from leanrank import rankers
+from leanrank.cli.options import make_ranker
 from leanrank.cli.systems import describe
-from leanrank.cli.training import make_ranker
 from leanrank.registry import SYSTEMS, ranker_names
 
 FITTED = [name for name, system in SYSTEMS.items() if system.space is not None]

@@ -37,9 +37,8 @@ def test_arguments_become_options(said, shown):
             "a.csv",
             "label,qid,url\n1,1,x.org\n",
             [],
-            "column 'url' of a.csv holds string, not numbers: correct it, say what the "
-            "column is, as in `--read doc_id=url`, or list the columns to use with `--read "
-            "features=…`",
+            "column 'url' of a.csv holds string, not numbers: correct it, or say what it is, "
+            "as in `--read doc_id=url`, or list those to use with `--read features=…`",
         ),
         (
             "a.csv",

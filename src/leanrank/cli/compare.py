@@ -10,15 +10,13 @@ from leanrank.cli.datafiles import check_files, read_options
 from leanrank.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-    from rich.text import Text
-
     from leanrank.selection.compare import ComparedSet, SetParts
 
 SETS = "MQ2008,OHSUMED"
 PARTS = ("train", "vali", "test")
+WHOLE = 112
+"""Columns that a table of all figures takes."""
+
 CONVENTIONS = {
     "letor4": ("MQ2007", "MQ2008"),
     "letor3": ("OHSUMED", "TD200", "HP200", "NP200"),
@@ -95,10 +93,7 @@ def compare(
         return
     console = screen.screen(error=markdown == "-")
     for one in compared:
-        console.print(_title(one), style="bold")
-        for table in _tables(one, console.width):
-            console.print(table)
-        _print_notes(console, one)
+        _print_set(console, one)
     for sentence in left_out:
         console.print(sentence, style="dim")
 
@@ -173,61 +168,24 @@ def _folders(
     return found
 
 
-def _title(one: ComparedSet) -> str:
-    measured = [o for o in one.outcomes if o.per_query]  # some systems may have failed
-    n_queries = sum(
-        len(next(iter(o.per_query.values()))) for o in measured if o.system == measured[0].system
-    )
-    return f"\n{one.name}: {n_queries:,} test queries"
-
-
-def _tables(one: ComparedSet, width: int) -> list[Table]:
-    """Return one table or, where that is too wide, one of measures and one of sizes and times."""
+def _print_set(console: Any, one: ComparedSet) -> None:
+    """Print what was measured on a set: one table, or two where that is too wide."""
     from leanrank.selection import tables
 
-    measured = [(tables.head(m).replace("NDCG@", "N@"), m) for m in one.measures]
-    best = {measure: one.best(measure) for measure in one.measures}
+    measured = [outcome for outcome in one.outcomes if outcome.per_query]  # some may have failed
+    first = [next(iter(o.per_query.values())) for o in measured if o.system == measured[0].system]
+    console.print(f"\n{one.name}: {sum(map(len, first)):,} test queries", style="bold")
+    heads = [tables.head(m).replace("NDCG@", "N@") for m in one.measures] + list(tables.OTHERS)
     rows = []
     for row in one.rows:
-        texts: list[Text] = []
-        for text, measure in zip(tables.cells(row, one.measures), one.measures, strict=False):
-            texts.append(_figure(text, best[measure] == row.system))
-        rows.append((row.title, texts, tables.cells(row, one.measures)[len(measured) :]))
-    heads = [name for name, _ in measured]
-    if width >= 98:  # what a whole table takes
-        return [_table([*heads, *tables.OTHERS], [(t, [*a, *b]) for t, a, b in rows])]
-    return [
-        _table(heads, [(t, a) for t, a, _ in rows]),
-        _table(list(tables.OTHERS), [(t, b) for t, _, b in rows]),
-    ]
-
-
-def _table(heads: list[str], rows: Sequence[tuple[str, Sequence[Text | str]]]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0, header_style="dim", show_edge=False)
-    grid.add_column("", no_wrap=True)
-    for name in heads:
-        grid.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True, vertical="bottom")
-    for title, texts in rows:
-        grid.add_row(title, *texts)
-    return grid
-
-
-def _figure(text: str, is_best: bool) -> Text:
-    from rich.text import Text
-
-    from leanrank.selection.tables import MARK
-
-    if is_best:
-        return Text(f"{text}*", style="bold green")
-    return Text(text, style="dim") if text.endswith(MARK) else Text(f"{text} ")
-
-
-def _print_notes(console: Any, one: ComparedSet) -> None:
-    from leanrank.selection import tables
-
+        texts = tables.cells(row, one.measures)
+        best = [one.best(measure) == row.system for measure in one.measures]
+        starred = [text + "*" * star for text, star in zip(texts, best, strict=False)]
+        rows.append([*starred, *texts[len(best) :]])
+    n = len(one.measures)
+    for part in [slice(None)] if console.width >= WHOLE else [slice(n), slice(n, None)]:
+        cells = [[row.title, *texts[part]] for row, texts in zip(one.rows, rows, strict=True)]
+        console.print(screen.plain_table("", *heads[part], rows=cells))
     console.print(f"*: the best. {tables.legend(one)}", style="dim")
     for problem in one.problems:
         console.print(problem, style="red")

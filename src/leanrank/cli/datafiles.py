@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leanrank._files import atomic_write
+from leanrank._files import atomic_write, check_name
 from leanrank.cli.options import parse_parameters
 from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leanrank._typing import FloatArray
     from leanrank.data import RankingData
     from leanrank.model import Model
-
+    from leanrank.selection.costs import Costs
 
 _TEXT_OPTIONS = {"label": None, "qid": None, "dtype": "float64", "storage": "auto"}
 _COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset", "features")
@@ -45,6 +45,7 @@ def check_files(
             raise InputError("--json and a result both go to standard output: give it a file")
         if path in ("-", os.devnull):
             continue
+        check_name(path)
         folder, place = Path(path).parent, os.path.realpath(path)
         if not folder.is_dir():
             raise FileError(f"{path}: the directory {folder} does not exist: create it first")
@@ -197,6 +198,13 @@ def read_options(
     if names is not None:
         options["features"] = tuple(map(str, names if isinstance(names, list) else [names]))
     return options
+
+
+def read_costs(path: str | None, names: Sequence[str] | None, n_features: int) -> Costs | None:
+    """Read what features cost, if a file says it."""
+    from leanrank.selection.costs import Costs
+
+    return None if path is None else Costs.read(path, names, n_features=n_features)
 
 
 def write_scores(scores: FloatArray, path: str) -> None:

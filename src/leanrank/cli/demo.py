@@ -28,7 +28,7 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
     output : -o DIR
         Directory for the model.
     """
-    from leanrank.cli.training import with_notes
+    from leanrank.cli.train import with_notes
 
     path = str(make_folder(output) / "model.json")
     with progress() as say:

@@ -29,12 +29,10 @@ def fuse(
     query_features: str | None = None,
     baseline: str | None = None,
     loss: str = "squared-hinge",
-    scalers: str | None = None,
     measure: str = "ndcg@10",
     convention: str = "standard",
     folds: int = 5,
     curve: bool = True,
-    seed: int = 0,
     json: bool = False,
 ) -> None:
     """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.
@@ -59,29 +57,20 @@ def fuse(
         Weights of today, to compare with.
     loss : NAME
         domination, exponential, listnet, logistic or squared-hinge.
-    scalers : LIST
-        Scalers to choose from: query-minmax, query-standard, query-rank, query-reciprocal-rank.
     measure : NAME
         What to choose by and report.
     folds : N
         Folds, outside and inside.
     curve : --curve/--no-curve
         Whether to measure a learning curve.
-    seed : N
-        Seed of the folds.
     """
     check_files([*runs, qrels], output, json=json)
     if target is not None and target not in TARGET_SCALERS:
         raise InputError(f"there is no target {target!r}: {suggest(target, TARGET_SCALERS)}")
     how: dict[str, Any] = {"loss": loss, "curve": curve, "cv": folds}
-    how |= {"measure": measure, "convention": convention, "random_state": seed}
-    if scalers is not None or target is not None:
-        able = TARGET_SCALERS.get(target or "")
-        chosen = tuple(scalers.split(",")) if scalers is not None else able or ()
-        for one in chosen:
-            if able is not None and one not in able:
-                raise InputError(f"{target} cannot compute {one}: choose from {', '.join(able)}")
-        how["scalers"] = chosen
+    how |= {"measure": measure, "convention": convention}
+    if target is not None:
+        how["scalers"] = TARGET_SCALERS[target]
     with screen.progress() as say:
         from leanrank.data.trec import as_qrels, as_run
         from leanrank.selection.fuse import fuse
@@ -177,18 +166,11 @@ def request_of(found: Fusion, target: str, weights: dict[str, float]) -> str:
 
 def described(found: Fusion) -> dict[str, Any]:
     """Return all figures as plain values."""
+    same = ("weights", "weights_by_type", "loss", "dual_gap", "measure", "convention", "means")
     return {
-        "weights": found.weights,
-        "weights_by_type": found.weights_by_type,
-        "scaler": found.setting.scaler,
-        "constant": found.setting.constant,
-        "alpha": found.setting.alpha,
-        "loss": found.loss,
-        "dual_gap": found.dual_gap,
-        "measure": found.measure,
-        "convention": found.convention,
+        **{name: getattr(found, name) for name in same},
+        **found.setting._asdict(),
         "queries": found.n_queries,
-        "means": found.means,
         "comparisons": {name: one.to_dict() for name, one in found.comparisons.items()},
         "fold_settings": [setting._asdict() for setting in found.fold_settings],
         "curve": [

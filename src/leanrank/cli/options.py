@@ -50,6 +50,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Context, Option
@@ -62,6 +63,13 @@ if TYPE_CHECKING:
     from leanrank.model import Model
 
 DEFAULT_MEASURES = "ndcg@10,map"
+COMPLETERS = {
+    "algorithm": "complete_algorithm",
+    "system": "complete_algorithm",
+    "parameter": "complete_parameter",
+}
+"""Functions of ``cli.systems`` that complete an option in the shell."""
+
 _PARAMETERS = "\n\nParameters\n----------\n"
 _ENTRY = re.compile(
     r"(?m)^(\w+) :((?: -\S+)*)(?: ([^\s>-].*?))?(?: >= (\d+))?\n((?:    .*(?:\n|\Z))+)"
@@ -91,6 +99,9 @@ def explained(command: Callable[..., Any]) -> Callable[..., Any]:
             how: dict[str, Any] = {"help": " ".join(words.split()), "metavar": metavar or None}
             if least:
                 how["min"] = int(least)
+            if one.name in COMPLETERS:
+                systems = import_module("leanrank.cli.systems")
+                how["autocompletion"] = getattr(systems, COMPLETERS[one.name])
             if one.kind is one.POSITIONAL_ONLY:
                 hint = Annotated[hint, Argument(show_default=False, **how)]
             else:
@@ -154,6 +165,31 @@ def check_exportable(target: str | None, model: Model, data: RankingData) -> Non
         from leanrank.model.export import export_model
 
         export_model(model, target, data=data)
+
+
+def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
+    """Make an unfitted ranker from what was typed."""
+    from leanrank.registry import get_system
+
+    system = get_system(algorithm)
+    chosen = system.load()
+    defaults = chosen().get_params()
+    parameters = parse_parameters(given, defaults, chosen.__name__)
+    for name, option, value in (("random_state", "--seed", seed), ("n_jobs", "--jobs", jobs)):
+        if name in parameters and (name != "n_jobs" or jobs != -1) and value is not None:
+            raise InputError(f"{option} and -p {name} say the same thing: give one")
+        if name in defaults and value is not None:
+            parameters.setdefault(name, value)
+    return chosen(**(system.own_parameters | parameters))
+
+
+def check_able(name: str, what: str, needs: str) -> None:
+    """Reject a system that lacks what its entry in the registry calls ``what``."""
+    from leanrank.registry import SYSTEMS, ranker_names
+
+    if name in SYSTEMS and not getattr(SYSTEMS[name], what):
+        able = sorted(each for each in ranker_names() if getattr(SYSTEMS[each], what))
+        raise InputError(f"{name} needs {needs}, or choose from {', '.join(able)}")
 
 
 def parse_parameters(

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files, read_data
+from leanrank.cli.datafiles import check_files, read_costs, read_data
 from leanrank.cli.entry import command_line
 from leanrank.errors import InputError
-
-if TYPE_CHECKING:
-    from leanrank.data import RankingData
-    from leanrank.model import Model
-    from leanrank.selection import Costs
 
 
 def report(
@@ -81,6 +76,7 @@ def report(
             say(f"Reading {file}")
             sets[name] = read_data(file, format, read, model=fitted)
         say("Measuring")
+        called = fitted.feature_names or sets["training"].feature_names
         names = [measure.name for measure in parse_measures(measures)]
         study = study_of_model(
             fitted,
@@ -89,7 +85,7 @@ def report(
             measure=names[0],
             measures=names,
             convention=convention,
-            costs=_costs(costs, fitted, sets["training"]),
+            costs=read_costs(costs, called, sets["training"].n_features),
         )
         if alphas:
             say("Following its path")
@@ -112,12 +108,3 @@ def report(
         size = counted(one.n_features, "feature")
         console.print(f"{one.name}: {size}, {means} on the validation data", soft_wrap=True)
         console.print(f"Report written to {output}", soft_wrap=True)
-
-
-def _costs(path: str | None, model: Model, data: RankingData) -> Costs | None:
-    if path is None:
-        return None
-    from leanrank.selection import Costs
-
-    names = model.feature_names or data.feature_names
-    return Costs.read(path, names, n_features=data.n_features)

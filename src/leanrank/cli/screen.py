@@ -7,7 +7,6 @@ import json
 import math
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,36 +26,18 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 @contextlib.contextmanager
-def progress(seconds: float | None = None, *, bar: bool = False) -> Iterator[Callable[[Any], None]]:
-    """Return a function that prints what is being done, on a terminal only.
-
-    With ``bar``, it also takes the ``Progress`` of a search, and shows the time that is left.
-    """
+def progress() -> Iterator[Callable[[str], None]]:
+    """Return a function that shows what is being done, on a terminal only."""
     if not sys.stderr.isatty():
-        yield lambda at: None
+        yield lambda text: None
         return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
-    left = TextColumn("{task.fields[left]}", markup=False)
-    columns += [BarColumn(20), left] if bar else [TimeElapsedColumn()]
-    began = time.perf_counter()
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, TimeElapsedColumn())
     with Progress(*columns, console=screen(error=True), transient=True) as shown:
-        task = shown.add_task("Starting", total=1.0 if bar else None, left="")
-
-        def say(at: Any) -> None:
-            if isinstance(at, str):
-                shown.update(task, description=at, left="")
-                return
-            best = "" if at.best is None else f", {at.best.n_features} features"
-            text = f"trial {at.trials + 1}: {at.doing[:40]}{best}"
-            rest = None if seconds is None else seconds - at.seconds
-            if rest is None and at.share:  # as long a trial as so far
-                rest = (time.perf_counter() - began) * (1 - at.share) / at.share
-            remaining = "" if rest is None else f"{max(0.0, rest):.0f} s left"
-            shown.update(task, description=text, completed=at.share, left=remaining)
-
-        yield say
+        task = shown.add_task("Starting", total=None)
+        yield lambda text: shown.update(task, description=text)
 
 
 def screen(*, error: bool = False) -> Console:

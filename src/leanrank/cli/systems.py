@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from typer import Argument, Context
+from typer import Context
 
 from leanrank.cli.screen import facts, plain_table, print_json, progress, screen
 from leanrank.errors import LeanrankError
@@ -19,24 +19,18 @@ if TYPE_CHECKING:
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
 
-Name = Annotated[
-    str | None,
-    Argument(
-        metavar="NAME",
-        show_default=False,
-        help="A system to explain; without one, all are listed.",
-        autocompletion=lambda: complete_algorithm(),
-    ),
-]
-
-
-def systems(name: Name = None, json: bool = False) -> None:
+def systems(system: str | None = None, /, json: bool = False) -> None:
     """List the ranking systems and what each is for, or the parameters of one.
 
     For example: leanrank systems domination
+
+    Parameters
+    ----------
+    system : [NAME]
+        A system to explain; without one, all are listed.
     """
-    if name is not None:
-        _explain(get_system(name), json)
+    if system is not None:
+        _explain(get_system(system), json)
     elif json:
         print_json({"systems": [_summary(system) for system in _fitted().values()]})
     else:
@@ -184,27 +178,19 @@ def _read_and_measure() -> RankingData:
 
 
 def _fit(system: System, data: RankingData) -> None:
-    """Fit a system to each form of X that it takes."""
+    """Fit a system to each form of X that it takes: dense and sparse, of both precisions."""
     import warnings
 
-    assert system.space is not None
-    for X in _forms(data):
-        setting: dict[str, Any] = {**system.space.fixed, **system.space.settings()[0]}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                system.load()(**setting).fit(data.replace(X=X))
-            except LeanrankError:  # this form is not for this system
-                continue
-
-
-def _forms(data: RankingData) -> Iterator[Any]:
     import numpy as np
     from scipy.sparse import csr_array
 
     from leanrank.data import GlobalStandardScaler
 
+    assert system.space is not None
+    setting: dict[str, Any] = {**system.space.fixed, **system.space.settings()[0]}
     X = GlobalStandardScaler().fit(data).transform(data).X[:, :8]
-    for dtype in (np.float64, np.float32):
-        yield np.ascontiguousarray(X, dtype=dtype)
-        yield csr_array(np.where(np.abs(X) < 0.5, 0.0, X).astype(dtype))
+    for form in (np.ascontiguousarray(X), csr_array(np.where(np.abs(X) < 0.5, 0.0, X))):
+        for dtype in (np.float64, np.float32):
+            with warnings.catch_warnings(), contextlib.suppress(LeanrankError):
+                warnings.simplefilter("ignore")  # some forms are not for this system
+                system.load()(**setting).fit(data.replace(X=form.astype(dtype)))

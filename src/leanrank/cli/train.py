@@ -1,44 +1,35 @@
-"""``leanrank train``: learn a model from a file."""
+"""``leanrank train``: learn a model in memory, again, from a stream or on a cluster."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Annotated
+from collections.abc import Callable
+from types import SimpleNamespace as Request
+from typing import TYPE_CHECKING, Any
 
-from typer import Option
+import typer
 
-from leanrank.cli.datafiles import check_files
-from leanrank.cli.options import DEFAULT_MEASURES
-from leanrank.cli.systems import complete_algorithm, complete_parameter
+from leanrank.cli import options, screen
+from leanrank.cli.datafiles import (
+    check_files,
+    connect,
+    find_files,
+    read_data,
+    read_documents,
+    read_options,
+)
+from leanrank.cli.entry import FAILED, command_line
+from leanrank.cli.entry import say as print_line
 from leanrank.errors import InputError
 
-Algorithm = Annotated[
-    str | None,
-    Option(
-        "--algorithm",
-        "-a",
-        metavar="NAME",
-        help="System to fit, one of `leanrank systems`. [default: lean; domination for .arrow "
-        "files or with --cluster, minbatsrank with --stream]",
-        autocompletion=complete_algorithm,
-    ),
-]
-Parameter = Annotated[
-    list[str] | None,
-    Option(
-        "--parameter",
-        "-p",
-        metavar="NAME=VALUE",
-        help="A parameter; may be repeated. `leanrank systems NAME` lists them.",
-        autocompletion=complete_parameter,
-    ),
-]
-NEEDS_ALL = {
-    "report": "--report needs all data in memory",
-    "target": "--to needs all data at once",
-    "fill": "--fill needs all data in memory",
-    "start": "--from needs all data in memory",
-}
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
+
+Say = Callable[[str], None]
+Fitted = tuple["Model", dict[str, Any], dict[str, str]]
+"""The model, the data to measure it on, and facts to print."""
+
+NEEDS_ALL = {"report": "--report", "target": "--to", "fill": "--fill", "start": "--from"}
 
 
 def train(
@@ -46,14 +37,14 @@ def train(
     /,
     model: str,
     vali: str | None = None,
-    algorithm: Algorithm = None,
-    parameter: Parameter = None,
+    algorithm: str | None = None,
+    parameter: list[str] | None = None,
     scale: str | None = "auto",
     fill: list[str] | None = None,
     target: str | None = None,
     format: str | None = None,
     read: list[str] | None = None,
-    measures: str = DEFAULT_MEASURES,
+    measures: str = options.DEFAULT_MEASURES,
     convention: str = "standard",
     report: str | None = None,
     seed: int | None = None,
@@ -76,6 +67,11 @@ def train(
     data : TRAIN
         Training data, or -; several files with --stream or --cluster, which also takes a pattern
         such as 'part-*.parquet'. A .arrow file is mapped: it may be larger than memory.
+    algorithm : -a NAME
+        System to fit, one of `leanrank systems`. [default: lean; domination for .arrow files or
+        with --cluster, minbatsrank with --stream]
+    parameter : -p NAME=VALUE
+        A parameter; may be repeated. `leanrank systems NAME` lists them.
     vali : FILE
         Validation data to measure on. They do not change the model, unless -p patience=N asks to
         stop after N rounds or passes without a better one and to keep the best.
@@ -100,34 +96,313 @@ def train(
     allow_empty :
         Write a model even if it uses no feature.
     """
-    request = SimpleNamespace(**locals())
+    request = Request(**locals())
     request.parameter, request.read = parameter or [], read or []
     check_files([*data, vali, start], model, checkpoint, page=report, json=json)
-    _check_combination(request)
-    from leanrank.cli import training
+    fit = _way_to_fit(request)
+    with screen.progress() as say:
+        from leanrank.data.scaling.spread import check_scale
+        from leanrank.metrics import evaluate
 
-    if stream:
-        training.train_model(request, training.fit_stream)
-    elif cluster is not None:
-        training.train_model(request, training.fit_on_cluster)
-    else:
-        fit = training.fit_in_memory if start is None else training.fit_again
-        training.train_model(request, fit)
+        options.check_measures(measures, convention)
+        check_scale(scale)
+        options.check_target(target, scale)
+        fitted, sets, facts = fit(request, say)
+        if fitted.n_nonzero == 0 and not allow_empty:
+            print_line(f"error: {model} was not written: add --allow-empty to write an empty model")
+            raise typer.Exit(FAILED)
+        if "training" in sets:
+            options.check_exportable(target, fitted, sets["training"])
+        if without_summary:
+            fitted = fitted.replace(summary=None)
+        say("Measuring")
+        how: dict[str, Any] = {"measures": measures, "convention": convention}
+        columns = {name: evaluate(part, fitted.predict(part), **how) for name, part in sets.items()}
+        if columns:
+            means = {name: each.means for name, each in columns.items()}
+            fitted = with_notes(fitted, measures=means)
+        fitted.save(model)
+        if report is not None:
+            say("Writing the report")
+            _write_report(fitted, sets, request)
+    made = fitted.provenance
+    if json:
+        sizes = {"training": made["data"]} | {k: screen.sizes(part) for k, part in sets.items()}
+        found = {"model": model, "algorithm": made["algorithm"], "parameters": made["parameters"]}
+        found |= {"normalizer": fitted.normalizer, "data": sizes}
+        found |= {"n_features": fitted.n_features, "n_nonzero": fitted.n_nonzero}
+        found |= {"weights": fitted.weights}
+        found |= {"measures": {name: each.to_dict() for name, each in columns.items()}}
+        screen.print_json(found)
+        return
+    # A model on standard output leaves standard error for people.
+    console = screen.screen(error=model == "-")
+    facts |= {"algorithm": f"{made['algorithm']} ({screen.listed(made['parameters'])})"}
+    facts |= {"normaliser": "" if fitted.normalizer is None else str(fitted.normalizer["kind"])}
+    console.print(screen.facts(facts))
+    console.print()
+    screen.print_model(console, fitted, columns)
+    console.print()
+    screen.print_written(console, {"Model": model, "Report": report})
 
 
-def _check_combination(request: SimpleNamespace) -> None:
-    """Reject options that have no effect together."""
+def _way_to_fit(request: Request) -> Callable[[Request, Say], Fitted]:
+    """Return the function that fits, and reject options that have no effect together."""
     elsewhere = "--stream" * request.stream or "--cluster" * (request.cluster is not None)
     for option in ("checkpoint", "every"):
         if getattr(request, option) is not None and not request.stream:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
-    for option, problem in NEEDS_ALL.items():
-        if getattr(request, option) and elsewhere:
-            raise InputError(f"{problem}: leave {elsewhere} out")
+    for name, option in NEEDS_ALL.items():
+        if getattr(request, name) and elsewhere:
+            raise InputError(f"{option} needs all data in memory: leave {elsewhere} out")
     if request.report is not None and request.vali is None:
         raise InputError("--report needs --vali FILE to measure on: add it")
-    if len(request.data) > 1 and not elsewhere:
-        n_files = len(request.data)
+    n_files = len(request.data)
+    if n_files > 1 and not elsewhere:
         raise InputError(
             f"{n_files} training files were given: give one, or add --stream or --cluster"
         )
+    if elsewhere:
+        return fit_stream if request.stream else fit_on_cluster
+    return fit_in_memory if request.start is None else fit_again
+
+
+def fit_in_memory(request: Request, say: Say) -> Fitted:
+    """Learn from one file, in memory or mapped into it."""
+    from leanrank.data.scaling.spread import scale_wanted
+    from leanrank.model.model import fill_gaps
+    from leanrank.model.writing import as_model, fill_values
+
+    file = request.data[0]
+    ranker = _ranker(request, "domination" if file.endswith(".arrow") else "lean")
+    patience = getattr(ranker, "patience", None)
+    if patience is not None and not (request.vali or getattr(ranker, "stops_by_training", False)):
+        raise InputError(
+            f"-p patience={patience} waits for a better measure on validation data: add --vali "
+            "FILE, or leave it out"
+        )
+    say(f"Reading {file}")
+    training = _read(request, file)
+    sets = {"training": training, **_validation(request, say, training.n_features)}
+    say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
+    _show_progress(ranker, say)
+    choice = scale_wanted(training, request.scale, curves=_has_curves(ranker))
+    normalizer, fill = choice.make(), options.parse_fill(request.fill)
+    gaps = {} if fill is None else fill_values(training, fill)
+    judge = None if patience is None else sets.get("validation")
+    given = [part for part in (training, judge) if part is not None]
+    if gaps:
+        given = [part.with_fields(X=fill_gaps(part.X, gaps)) for part in given]
+    if normalizer is not None:
+        normalizer.fit(given[0])
+        given = [normalizer.transform(part) for part in given]
+    ranker.fit(given[0], **({} if judge is None else {"validation": given[1]}))
+    model = described(as_model(ranker, normalizer).replace(fill=gaps), training)
+    facts = {name: screen.data_summary(data) for name, data in sets.items()}
+    facts |= {"kept": _kept(ranker, judge), "scaled": choice.reason}
+    return model, sets, facts
+
+
+def fit_again(request: Request, say: Say) -> Fitted:
+    """Learn again what a model learned before, from its weights."""
+    from leanrank.model import load_model
+    from leanrank.service.explain import documents_for
+    from leanrank.service.refit import refit
+
+    scale = None if request.scale == "auto" else request.scale
+    fixed = {"-a": request.algorithm, "-p": request.parameter, "--scale": scale}
+    for option, value in (fixed | {"--seed": request.seed, "--fill": request.fill}).items():
+        if value:
+            raise InputError(f"--from keeps the parameters of its model: leave {option} out")
+    known = load_model(request.start)
+    say(f"Reading {request.data[0]}")
+    given = read_documents(request.data[0], None, [known], request.format, request.read)
+    say("Learning again")
+    model = refit(known, *given, n_jobs=request.jobs)
+    training = documents_for(model, *given)
+    sets = {"training": training, **_validation(request, say, training.n_features)}
+    facts = {name: screen.data_summary(data) for name, data in sets.items()}
+    return described(model, training), sets, {**facts, "from": request.start}
+
+
+def fit_stream(request: Request, say: Say) -> Fitted:
+    """Learn from files of any size, and resume after an interruption."""
+    from leanrank.data.streams import CHUNK_BYTES, open_stream, resized
+    from leanrank.model.writing import as_model
+    from leanrank.rankers.streaming import fit_stream as fit
+
+    if request.checkpoint == "-":
+        raise InputError("--checkpoint - is not a file that a later run could read: give a name")
+    ranker, epochs = _stream_ranker(request)
+    normalizer = _query_normalizer(request.scale)
+    first, format = request.data[0], request.format
+    options = read_options(first, format, request.read, chunk_bytes=CHUNK_BYTES)
+    stream = open_stream(request.data, format=format, n_jobs=request.jobs, **options)
+    if normalizer is not None:
+        stream = stream.map(normalizer.transform, str(request.scale))
+    request.read = [word for word in request.read if word.partition("=")[0] != "chunk_bytes"]
+    held_out = scaled = _validation(request, say).get("validation")
+    if normalizer is not None and held_out is not None:
+        scaled = normalizer.transform(held_out)
+
+    def show(report: dict[str, Any]) -> None:
+        say(
+            f"{report['documents']:,} documents, {report['documents_per_second']:,.0f}/s, "
+            f"{report['support']:,} features ({100 * report['sparsity']:.3g} %)"
+        )
+
+    say(f"Reading {first}")
+    how: dict[str, Any] = {"checkpoint": request.checkpoint, "every": request.every}
+    fit(ranker, stream, validation=scaled, progress=show, epochs=epochs, **how)
+    model, last = as_model(ranker, normalizer), ranker.history_[-1]
+    sizes = {"queries": last["queries"], "documents": last["documents"]}
+    model = with_notes(model, data=sizes | {"features": model.n_features})
+    # validation data may have fewer or more features than the stream had
+    sets = {} if held_out is None else {"validation": resized(held_out, model.n_features)}
+    facts = {"stream": _counts(model, len(request.data)), "checkpoint": request.checkpoint or ""}
+    return model, sets, facts
+
+
+def fit_on_cluster(request: Request, say: Say) -> Fitted:
+    """Fit files on a Dask cluster."""
+    import dask
+
+    from leanrank.data.scaling.spread import scale_wanted
+    from leanrank.model.writing import as_model
+    from leanrank.rankers.dask import data_on_cluster
+    from leanrank.rankers.inputs import warn_of_units
+
+    where, files = request.cluster, find_files(request.data)
+    options.check_able(
+        request.algorithm or "domination", "cluster", "all data in memory: leave --cluster out"
+    )
+    ranker = _ranker(request, "domination")
+    with connect(where, say) as client:
+        say(f"Reading {len(files)} file{'s' * (len(files) != 1)} on {where}")
+        parts = [dask.delayed(read_data)(file, request.format, request.read) for file in files]
+        data = data_on_cluster(ranker, parts, any_units=True)
+        curves = _has_curves(ranker)
+        choice = scale_wanted(data, request.scale, curves=curves)
+        normalizer = choice.make()
+        if normalizer is not None:
+            say(f"Scaling {len(data):,} documents")
+            data = data.scaled(normalizer)
+        elif request.scale != "auto" and not curves:
+            warn_of_units(data, slow=ranker.slow_unscaled)
+        _show_progress(ranker, say)
+        ranker.fit(data)
+        model = with_notes(as_model(ranker, normalizer), data=screen.sizes(data))
+        workers, threads = len(client.nthreads()), sum(client.nthreads().values())
+        facts = {
+            "training": _counts(model, len(files)),
+            "cluster": f"{where}, {workers} workers, {threads} threads",
+            "partitions": data.how,
+            "scaled": choice.reason,
+        }
+    return model, _validation(request, say, model.n_features), facts
+
+
+def described(model: Model, training: RankingData) -> Model:
+    """Add the training data to how the model was made, and a summary of them."""
+    from leanrank.model import make_provenance
+    from leanrank.model.summary import with_summary
+
+    model = with_notes(model, **make_provenance(data=training))
+    return model if model.summary else with_summary(model, training)
+
+
+def with_notes(model: Model, **notes: Any) -> Model:
+    """Add entries, such as what was measured, to how the model was made."""
+    return model.replace(provenance={**model.provenance, **notes})
+
+
+def _counts(model: Model, n_files: int) -> str:
+    data = model.provenance["data"]
+    counts = (f"{data[name]:,} {name}" for name in ("queries", "documents", "features"))
+    return ", ".join([f"{n_files} file{'s' * (n_files != 1)}", *counts])
+
+
+def _ranker(request: Request, default: str) -> Any:
+    name = request.algorithm or default
+    return options.make_ranker(name, request.parameter, seed=request.seed, jobs=request.jobs)
+
+
+def _has_curves(ranker: Any) -> bool:
+    return getattr(ranker, "curves", None) is not None
+
+
+def _read(request: Request, file: str, n_features: int | None = None) -> RankingData:
+    return read_data(file, request.format, request.read, n_features=n_features)
+
+
+def _validation(request: Request, say: Say, n_features: int | None = None) -> dict[str, Any]:
+    if request.vali is None:
+        return {}
+    say(f"Reading {request.vali}")
+    return {"validation": _read(request, request.vali, n_features)}
+
+
+def _kept(ranker: Any, validation: RankingData | None) -> str:
+    """Describe which part of a run became the model; empty without validation data."""
+    if validation is None:
+        return ""
+    best = getattr(ranker, "best_epoch_", ranker.n_iter_)
+    unit = "round" if hasattr(ranker, "n_rounds") else "pass"
+    run = len(ranker.history_)
+    return f"{unit} {best:,} of {run:,}, the best by {ranker.measure} on the validation data"
+
+
+def _show_progress(ranker: Any, say: Say) -> None:
+    """Show the progress of a ranker that is solved to a gap."""
+    if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
+        return
+
+    def show(entry: dict[str, Any]) -> None:
+        if {"iteration", "objective", "gap"} <= set(entry):
+            at, objective, gap = (entry[name] for name in ("iteration", "objective", "gap"))
+            say(f"Iteration {at}: objective {objective:.6g}, gap {gap:.1e}")
+
+    ranker.set_params(callback=show)
+
+
+def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
+    from leanrank.metrics import parse_measures
+    from leanrank.report import study_of_model, with_bands, write_report
+
+    names = [measure.name for measure in parse_measures(request.measures)]
+    how: dict[str, Any] = {"measures": names, "convention": request.convention}
+    study = study_of_model(model, sets["training"], sets["validation"], measure=names[0], **how)
+    files = {"training": request.data[0], "validation": request.vali}
+    study = with_bands(study, n_jobs=request.jobs)
+    write_report(study, request.report, command=command_line(), files=files)
+
+
+def _stream_ranker(request: Request) -> tuple[Any, int]:
+    """Return the ranker of a stream, and how many passes are asked for."""
+    options.check_able(
+        request.algorithm or "minbatsrank", "streams", "all data at once: leave --stream out"
+    )
+    ranker = _ranker(request, "minbatsrank")
+    given = {word.partition("=")[0].strip() for word in request.parameter}
+    if "l1" not in given and "l1" in ranker.get_params():
+        # A strength for the whole run needs its length, which a stream does not know.
+        ranker.set_params(l1="per_step")
+    if "shuffle" in given and ranker.get_params().get("shuffle"):
+        raise InputError("-p shuffle=true is not for streams, which are read in their order")
+    epochs = ranker.epochs if "epochs" in given else 1
+    in_force, known = {"epochs": epochs, "shuffle": False}, ranker.get_params()
+    return ranker.set_params(**{k: v for k, v in in_force.items() if k in known}), epochs
+
+
+def _query_normalizer(scale: str | None) -> Any:
+    """Return a normaliser that needs no other query; "auto" would need all data."""
+    from leanrank.data.scaling.normalizers import make_normalizer
+
+    if scale in (None, "auto", "none"):
+        return None
+    if not scale.startswith("query-"):
+        raise InputError(
+            f"--scale {scale} needs all data at once: in a stream use query-minmax, query-standard "
+            "or query-rank"
+        )
+    return make_normalizer(scale)

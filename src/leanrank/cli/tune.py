@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files, read_data, read_options
+from leanrank.cli.datafiles import check_files, read_costs, read_data, read_options
 from leanrank.cli.entry import INTERRUPTED, command_line
 from leanrank.errors import InputError, LeanrankError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from leanrank.data import RankingData
     from leanrank.metrics import Evaluation
     from leanrank.model import Model
-    from leanrank.selection.costs import Costs
-    from leanrank.selection.study import Difference, Study
+    from leanrank.selection.search import Progress
+    from leanrank.selection.study import Study
 
 
 def tune(
@@ -107,8 +106,7 @@ def tune(
     if test is not None:  # it is read when the search is over
         check_exists(test)
         read_options(test, format, read)
-    shown = 60.0 if seconds is None and trials is None else seconds
-    with screen.progress(shown, bar=True) as tell:
+    with screen.progress() as tell:
         from leanrank.selection.tuning import tune as search
 
         tell("Reading data")
@@ -116,7 +114,7 @@ def tune(
         n_features = raw["training"].n_features
         if vali is not None:
             raw["validation"] = read_data(vali, format, read, n_features=n_features)
-        table = _costs(costs, raw["training"])
+        table = read_costs(costs, raw["training"].feature_names, n_features)
         study = search(
             raw["training"],
             raw.get("validation"),
@@ -136,7 +134,7 @@ def tune(
             journal=journal,
             refit=refit,
             n_jobs=jobs,
-            progress=tell,
+            progress=lambda at: tell(_doing(at)),
         )
         tell("Measuring")
         if test is not None:
@@ -166,6 +164,11 @@ def tune(
         screen.print_written(console, written)
     if study.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _doing(at: Progress) -> str:
+    best = "" if at.best is None else f", {at.best.n_features} features"
+    return f"trial {at.trials + 1}: {at.doing[:40]}{best}, {at.share:.0%} done"
 
 
 def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
@@ -205,19 +208,11 @@ def _systems(given: str | None) -> list[str] | None:
     return names
 
 
-def _costs(path: str | None, training: RankingData) -> Costs | None:
-    if path is None:
-        return None
-    from leanrank.selection.costs import Costs
-
-    return Costs.read(path, training.feature_names, n_features=training.n_features)
-
-
 def _finished(
     study: Study, raw: dict[str, RankingData], refit: str
 ) -> tuple[Model, dict[str, Evaluation]]:
     """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.training import described, with_notes
+    from leanrank.cli.train import described, with_notes
     from leanrank.metrics import evaluate
     from leanrank.metrics.judge import Judge
 
@@ -243,8 +238,6 @@ def _print_json(
             "front": [_row(study, one) for one in study.front],
             "candidates": len(study.candidates),
             "scale": None if study.normalizer is None else study.normalizer.kind,
-            "leanness": _difference(study, study.leanness),
-            "beside_default": _difference(study, study.beside_default),
             "not_tried": list(study.not_tried),
             "skipped": dict(study.skipped),
             "problems": dict(study.problems),
@@ -254,13 +247,6 @@ def _print_json(
             "measures": {name: column.to_dict() for name, column in columns.items()},
         }
     )
-
-
-def _difference(study: Study, found: Difference | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    chosen = {"better": found.better, "standard_error": found.standard_error}
-    return {"other": _row(study, found.other), **chosen}
 
 
 def _row(study: Study, one: Any) -> dict[str, Any]:
@@ -299,7 +285,7 @@ def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
         facts["LeanRanker"] = f"its best, {study.beside_default}"
     console.print(screen.facts(facts))
     console.print()
-    console.print(_front_table(study))
+    _print_front(console, study)
     where = "cross-validation" if study.validation is study.training else "validation and training"
     console.print(
         f"{study.measure} on {where} queries that a model was not fitted to, with its 95% "
@@ -309,30 +295,18 @@ def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
     console.print()
 
 
-def _front_table(study: Study, most: int = 20) -> Table:
+def _print_front(console: Console, study: Study, most: int = 20) -> None:
+    """Print models of the front as a table; of many, some, with the chosen one."""
     from leanrank.selection.candidate import bootstrap_interval
 
-    table = screen.empty_table()
-    table.add_column("features", justify="right")
-    if study.costs is not None:
-        table.add_column("cost", justify="right")
-    table.add_column(study.measure, justify="right", no_wrap=True)
-    table.add_column("interval", no_wrap=True)
-    table.add_column("model", overflow="fold")
-    front = study.front
-    step = max(1, -(-len(front) // most))
-    for at, one in enumerate(front):
-        is_chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
-        if at % step and not is_chosen:
-            continue
-        low, high = bootstrap_interval(one.judged(study.measure))
-        cost = [] if study.costs is None else [study.costs.show(one.cost)]
-        table.add_row(
-            str(one.n_features),
-            *cost,
-            f"{one.score(study.measure):.4f}",
-            f"{low:.3f}–{high:.3f}",
-            one.name + (" ← chosen" if is_chosen else ""),
-            style="bold" if is_chosen else "",
-        )
-    return table
+    step, rows = max(1, -(-len(study.front) // most)), []
+    for at, one in enumerate(study.front):
+        chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
+        if at % step == 0 or chosen:
+            low, high = bootstrap_interval(one.judged(study.measure))
+            cost = [] if study.costs is None else [study.costs.show(one.cost)]
+            figures = [f"{one.score(study.measure):.4f}", f"{low:.3f}–{high:.3f}"]
+            name = one.name + " ← chosen" * chosen
+            rows.append([str(one.n_features), *cost, *figures, name])
+    heads = ["features", *(["cost"] if study.costs else []), study.measure, "interval", "model"]
+    console.print(screen.plain_table(*heads, rows=rows, justify="left"))
