@@ -40,10 +40,6 @@ def test_bars_are_as_long_as_the_weights():
     utf8 = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     lines = rendered(screen.weights_table(model, utf8)).splitlines()[2:]
     assert [line.count("█") for line in lines] == [20, 10, 0]
-    assert "▏" in lines[2]
-    ascii_only = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    lines = rendered(screen.weights_table(model, ascii_only)).splitlines()[2:]
-    assert [line.count("#") for line in lines] == [20, 10, 1]
 
 
 def test_long_names_fold_at_80_columns():
@@ -65,10 +61,9 @@ def test_queries_left_out_are_counted():
     y, qid = [1, 0, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
     scores = np.arange(6.0)
     note = screen.measures_note(evaluate(y, scores, qid, measures="auc"))
-    assert note == "convention standard; 2 of 3 queries left out"
+    assert note == "convention standard; left out of 3 queries: 2 for auc"
     note = screen.measures_note(evaluate(y, scores, qid, measures="auc,p@1"))
-    assert note.startswith("convention standard; ")
-    assert "left out for auc" in note or "up to 2 of 3 queries left out" in note
+    assert note == "convention standard; left out of 3 queries: 2 for auc, 1 for p@1"
 
 
 def test_json_has_null_for_what_is_not_defined(capsys):

@@ -14,7 +14,9 @@ from leanrank.metrics import evaluate
 from leanrank.model import Levels, Model, Ramps, Steps, Surface
 from leanrank.model.writing import as_model
 from leanrank.plots.rows import front_models
+from leanrank.report import contents as contents_module
 from leanrank.report import page as page_module
+from leanrank.report import queries as queries_module
 from leanrank.report import study_of_model, with_path, with_stability, write_report
 from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
@@ -122,8 +124,11 @@ def test_a_tuned_study_without_validation_part_is_reported():
     assert contents["charts"]["paths"]
 
 
-def test_many_queries_and_models_are_thinned_out(study):
-    contents = report_contents(study[0], max_models=3, max_queries=6, max_cells=8 * 2 * 10 * 2)
+def test_many_queries_and_models_are_thinned_out(study, monkeypatch):
+    monkeypatch.setattr(contents_module, "MOST_MODELS", 3)
+    monkeypatch.setattr(contents_module, "MOST_QUERIES", 6)
+    monkeypatch.setattr(queries_module, "MOST_CELLS", 8 * 2 * 10 * 2)
+    contents = report_contents(study[0])
     assert len(contents["models"]) == 3
     assert contents["models"][contents["chosen"]]["name"] == study[0].chosen.name
     assert len(contents["queries"]) == len(contents["models"][0]["values"]) == 6

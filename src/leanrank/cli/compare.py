@@ -117,6 +117,7 @@ def _own_files(
 ) -> dict[str, tuple[str, list[SetParts]]]:
     from pathlib import Path
 
+    from leanrank.data.formats import check_exists
     from leanrank.selection.compare import SetParts
 
     if len(files) != 3:
@@ -127,8 +128,7 @@ def _own_files(
     for file in files:
         if file == "-":
             raise InputError("data are read more than once, so not from standard input: give files")
-        if not Path(file).exists():
-            raise FileError(f"{file}: there is no such file")
+        check_exists(file)
     how = read_options(files[0], format, read)
     if format is not None:
         how["format"] = format

@@ -50,7 +50,13 @@ def convert(
 
         say(f"Reading {source}")
         if format is None and is_click_log(source):
-            sizes = _convert_clicks(source, target, actions.split(","))
+            from leanrank.data.logs.clicks import EngineClicks
+
+            log = EngineClicks(source, actions=actions.split(","))
+            rows = log.write(target)
+            sizes = {**log.totals, "rows": rows}
+            for sentence in log.sentences():
+                warn(sentence)
         elif target != "-" and format_name(target, to) == "arrow":
             how = read_options(source, format, read)
             sizes = write_store(source, target, format=format, **how)
@@ -91,17 +97,6 @@ def is_click_log(source: str) -> bool:
     if source != "-" and folder.is_dir():
         return any(file.name.lower().startswith("ubi_") for file in folder.iterdir())
     return source.lower().endswith(SUFFIXES)
-
-
-def _convert_clicks(source: str, target: str, actions: list[str]) -> dict[str, int]:
-    """Write the table of an engine's click log, and report what did not fit."""
-    from leanrank.data.logs.clicks import EngineClicks
-
-    log = EngineClicks(source, actions=actions)
-    rows = log.write(target)
-    for sentence in log.sentences():
-        warn(sentence)
-    return {**log.totals, "rows": rows}
 
 
 def join(

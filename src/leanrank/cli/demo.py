@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import make_folder
 from leanrank.cli import screen
-from leanrank.cli.screen import print_json, progress
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
@@ -31,7 +30,7 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
     from leanrank.cli.train import with_notes
 
     path = str(make_folder(output) / "model.json")
-    with progress() as say:
+    with screen.progress() as say:
         from leanrank.data.sets import load_sample
         from leanrank.rankers import LeanRanker
 
@@ -47,9 +46,16 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
         measures = {name.replace(" ", "_"): one.means for name, one in columns.items()}
         found = {"model": path, "parameters": model.provenance["parameters"]}
         found |= {"weights": model.weights, "best_feature": rule, "measures": measures}
-        print_json(found)
+        screen.print_json(found)
     else:
-        _print(path, model, rule, columns, (train, test), ranker.front_)
+        facts = {
+            "data": "a small web search with a known truth, part of leanrank",
+            "training": screen.data_summary(train),
+            "test": f"{test.n_queries} queries, {len(test):,} documents",
+            "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by the "
+            "loss on held-out training queries",
+        }
+        _print(path, model, rule, columns, facts, ranker.front_)
 
 
 def _compare(
@@ -60,16 +66,12 @@ def _compare(
 
     from leanrank.metrics import evaluate
 
-    def measured(scores: Any, **choices: Any) -> Evaluation:
-        return evaluate(test, scores, measures=MEASURES, **choices)
-
     rule, column, sign = best_single_feature(train)
-    return rule, {
-        "leanrank": measured(model.predict(test)),
-        "best feature": measured(sign * test.X[:, column]),
-        # All scores equal, averaged over the orders of ties: the exact mean of random orders.
-        "random order": measured(np.zeros(len(test)), ties="average"),
-    }
+    scores = {"leanrank": model.predict(test), "best feature": sign * test.X[:, column]}
+    columns = {name: evaluate(test, each, measures=MEASURES) for name, each in scores.items()}
+    # All scores equal, averaged over the orders of ties: the exact mean of random orders.
+    equal = evaluate(test, np.zeros(len(test)), measures=MEASURES, ties="average")
+    return rule, {**columns, "random order": equal}
 
 
 def best_single_feature(train: RankingData) -> tuple[str, int, float]:
@@ -88,24 +90,13 @@ def _print(
     model: Model,
     rule: str,
     columns: dict[str, Evaluation],
-    parts: tuple[RankingData, RankingData],
+    facts: dict[str, str],
     front: list[dict[str, Any]],
 ) -> None:
     from leanrank.data.sets import sample_weights
 
     console = screen.screen()
-    train, test = parts
-    console.print(
-        screen.facts(
-            {
-                "data": "a small web search with a known truth, part of leanrank",
-                "training": screen.data_summary(train),
-                "test": f"{test.n_queries} queries, {len(test):,} documents",
-                "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by "
-                "the loss on held-out training queries",
-            }
-        )
-    )
+    console.print(screen.facts(facts))
     truth = {
         name: "raises relevance" if weight > 0 else "lowers relevance"
         for name, weight in sample_weights().items()

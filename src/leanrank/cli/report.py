@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_files, read_costs, read_data
 from leanrank.cli.entry import command_line
 from leanrank.errors import InputError
+
+if TYPE_CHECKING:
+    from leanrank.selection.study import Study
 
 
 def report(
@@ -61,13 +64,7 @@ def report(
         from leanrank.data.ranking_data import counted
         from leanrank.metrics import parse_measures
         from leanrank.model import load_model
-        from leanrank.report import (
-            study_of_model,
-            with_bands,
-            with_path,
-            with_stability,
-            write_report,
-        )
+        from leanrank.report import study_of_model, with_path, with_stability
 
         fitted = load_model(model)
         files = {"training": train, "validation": vali} | ({} if test is None else {"test": test})
@@ -93,10 +90,9 @@ def report(
         if subsamples:
             say("Fitting subsamples")
             study = with_stability(study, n_subsamples=subsamples, n_jobs=jobs)
-            study = with_bands(study, n_draws=subsamples, n_jobs=jobs)
         say("Writing the page")
-        about: dict[str, Any] = {"title": title, "command": command_line(), "files": files}
-        write_report(study, output, test=sets.get("test"), **about)
+        about: dict[str, Any] = {"title": title, "files": files, "test": sets.get("test")}
+        write_page(study, output, n_draws=subsamples, jobs=jobs, **about)
     one = study.chosen
     if json:
         found = {"report": output, "model": model, "name": one.name, "n_features": one.n_features}
@@ -108,3 +104,12 @@ def report(
         size = counted(one.n_features, "feature")
         console.print(f"{one.name}: {size}, {means} on the validation data", soft_wrap=True)
         console.print(f"Report written to {output}", soft_wrap=True)
+
+
+def write_page(study: Study, path: str, *, jobs: int, n_draws: int = 20, **about: Any) -> None:
+    """Write the page of a study, with bands around its curves and the command that runs."""
+    from leanrank.report import with_bands, write_report
+
+    if n_draws:
+        study = with_bands(study, n_draws=n_draws, n_jobs=jobs)
+    write_report(study, path, command=command_line(), **about)

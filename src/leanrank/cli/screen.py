@@ -15,14 +15,12 @@ from leanrank._display import UNSAFE, printable_lines
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     from leanrank.metrics import Comparison, Evaluation
     from leanrank.model import Model
 
 SHOWN_FEATURES = 12
 _BLANKS = re.compile(r"[ ]+\n")
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 @contextlib.contextmanager
@@ -96,6 +94,8 @@ def weights_table(
     model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
 ) -> Table:
     """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
+    from rich.bar import Bar
+
     table = empty_table()
     table.add_column("feature", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
@@ -104,9 +104,12 @@ def weights_table(
         table.add_column(title, overflow="fold")
     shown = list(model.weights.items())[:SHOWN_FEATURES]
     largest = abs(shown[0][1]) if shown else 1.0
+    width = min(20, console.width // 4)
     for name, weight in shown:
+        colour = "cyan" if weight > 0 else "magenta"
+        bar = Bar(largest, 0, abs(weight), width=width, color=colour)
         note = [] if notes is None else [notes.get(name, "")]
-        table.add_row(name, signed(weight, largest), _bar(weight, largest, console), *note)
+        table.add_row(name, signed(weight, largest), bar, *note)
     return table
 
 
@@ -146,13 +149,10 @@ def measures_table(columns: Mapping[str, Evaluation]) -> Table:
 
 def measures_note(evaluation: Evaluation) -> str:
     """Return the convention and how many queries were left out of a mean."""
+    left_out = [f"{n:,} for {name}" for name, n in evaluation.undefined.items() if n]
     note = f"convention {evaluation.convention}"
-    left_out = {name: n for name, n in evaluation.undefined.items() if n}
     if left_out:
-        counts = set(left_out.values())
-        where = "" if len(left_out) == len(evaluation.means) else f" for {', '.join(left_out)}"
-        many = f"{counts.pop():,}" if len(counts) == 1 else f"up to {max(counts):,}"
-        note += f"; {many} of {len(evaluation.query_ids):,} queries left out{where}"
+        note += f"; left out of {len(evaluation.query_ids):,} queries: {', '.join(left_out)}"
     return note
 
 
@@ -236,18 +236,6 @@ def empty_table() -> Table:
     from rich.table import Table
 
     return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-
-
-def _bar(weight: float, largest: float, console: Console) -> Text:
-    from rich.text import Text
-
-    width = min(20, console.width // 4)
-    eighths = round(8 * width * abs(weight) / largest)
-    if console.options.ascii_only:
-        bar = "#" * max(1, round(eighths / 8))
-    else:
-        bar = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip() or _EIGHTHS[1]
-    return Text(bar, style="cyan" if weight > 0 else "magenta")
 
 
 def _defined(value: Any) -> Any:

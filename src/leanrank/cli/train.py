@@ -17,8 +17,9 @@ from leanrank.cli.datafiles import (
     read_documents,
     read_options,
 )
-from leanrank.cli.entry import FAILED, command_line
+from leanrank.cli.entry import FAILED
 from leanrank.cli.entry import say as print_line
+from leanrank.cli.report import write_page
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
@@ -176,11 +177,6 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     file = request.data[0]
     ranker = _ranker(request, "domination" if file.endswith(".arrow") else "lean")
     patience = getattr(ranker, "patience", None)
-    if patience is not None and not (request.vali or getattr(ranker, "stops_by_training", False)):
-        raise InputError(
-            f"-p patience={patience} waits for a better measure on validation data: add --vali "
-            "FILE, or leave it out"
-        )
     say(f"Reading {file}")
     training = _read(request, file)
     sets = {"training": training, **_validation(request, say, training.n_features)}
@@ -367,14 +363,13 @@ def _show_progress(ranker: Any, say: Say) -> None:
 
 def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
     from leanrank.metrics import parse_measures
-    from leanrank.report import study_of_model, with_bands, write_report
+    from leanrank.report import study_of_model
 
     names = [measure.name for measure in parse_measures(request.measures)]
     how: dict[str, Any] = {"measures": names, "convention": request.convention}
     study = study_of_model(model, sets["training"], sets["validation"], measure=names[0], **how)
     files = {"training": request.data[0], "validation": request.vali}
-    study = with_bands(study, n_jobs=request.jobs)
-    write_report(study, request.report, command=command_line(), files=files)
+    write_page(study, request.report, jobs=request.jobs, files=files)
 
 
 def _stream_ranker(request: Request) -> tuple[Any, int]:

@@ -8,7 +8,8 @@ import typer
 
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import check_files, read_costs, read_data, read_options
-from leanrank.cli.entry import INTERRUPTED, command_line
+from leanrank.cli.entry import INTERRUPTED
+from leanrank.cli.report import write_page
 from leanrank.errors import InputError, LeanrankError
 
 if TYPE_CHECKING:
@@ -147,13 +148,9 @@ def tune(
         options.check_exportable(target, final, raw["training"])
         final.save(model)
         if report is not None:
-            from leanrank.report import with_bands, write_report
-
             tell("Writing the report")
-            study = with_bands(study, n_jobs=jobs)
             files = {"training": data, "validation": vali or "", "test": test or ""}
-            how: dict[str, Any] = {"command": command_line(), "files": files}
-            write_report(study, report, test=raw.get("test"), **how)
+            write_page(study, report, jobs=jobs, test=raw.get("test"), files=files)
     if json:
         _print_json(study, final, columns, model, raw)
     else:

@@ -258,21 +258,12 @@ def features(
 def learning_curve(
     history: Sequence[Mapping[str, Any]],
     *,
-    measures: Sequence[str] | None = None,
     width: int | str = 560,
     height: int = 240,
 ) -> Any:
-    """Draw what was measured round by round: a ranker's ``history_``.
-
-    Parameters
-    ----------
-    history : list of dict
-        The first entry of each that counts up is the horizontal axis.
-    measures : list of str, optional
-        What to draw; by default every entry that is named as a measure, or else the loss.
-    """
+    """Draw what was measured round by round, or the loss: a ranker's ``history_``."""
     alt = altair_for("a learning curve")
-    across, rows = history_rows(history, measures)
+    across, rows = history_rows(history)
     steps = sorted({row["at"] for row in rows})
     few = {"values": steps} if len(steps) <= 12 else {"tickMinStep": 1}
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, **few)

@@ -59,18 +59,9 @@ def front_rows(
     rows = []
     for place, one in [*enumerate(models), *((-1, one) for one in others)]:
         ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
-        value, low, high = figures(one.score(name), ends)
-        rows.append(
-            {
-                "model": place,
-                "name": one.name,
-                "features": one.n_features,
-                "value": value,
-                "low": low,
-                "high": high,
-                "cost": None if costs is None else costs.show(one.cost),
-            }
-        )
+        row = {"model": place, "name": one.name, "features": one.n_features}
+        row |= zip(("value", "low", "high"), figures(one.score(name), ends), strict=True)
+        rows.append(row | {"cost": None if costs is None else costs.show(one.cost)})
     pooled = any(name in one.training_values for one in models)
     # a mean over other queries than those of the points would be no line to compare with
     baselines = [
@@ -98,25 +89,11 @@ def path_rows(
         sign = int(np.sign(largest)) if order < most else 0
         # before a weight leaves zero one point is enough
         first = max(0, int(np.flatnonzero(column)[0]) - 1)
-        for alpha, weight in zip(alphas[first:].tolist(), column[first:].tolist(), strict=True):
-            rows.append(
-                {
-                    "line": feature,
-                    "feature": name,
-                    "alpha": brief(alpha),
-                    "weight": brief(weight),
-                    "sign": sign,
-                }
-            )
+        about = {"line": feature, "feature": name, "sign": sign}
+        points = numeric_rows(alpha=alphas[first:], weight=column[first:])
+        rows += [about | point for point in points]
         if sign:
-            labels.append(
-                {
-                    "feature": name,
-                    "alpha": brief(alphas[-1]),
-                    "sign": sign,
-                    "place": float(column[-1]),
-                }
-            )
+            labels.append(about | {"alpha": brief(alphas[-1]), "place": float(column[-1])})
     spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
     return rows, labels
 
@@ -171,12 +148,10 @@ def some_documents(data: Any) -> Any:
     return data.queries[: max(1, n_queries)] if data.n_queries else data
 
 
-def history_rows(
-    history: Sequence[Mapping[str, Any]], measures: Sequence[str] | None = None
-) -> tuple[str, list[dict[str, Any]]]:
+def history_rows(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Return what the horizontal axis counts, and the points of a learning curve."""
     first = dict(history[0]) if history else {}
-    drawn = measures or [key for key in first if _is_measure(key)]
+    drawn = [key for key in first if _is_measure(key)]
     drawn = drawn or [key for key in ("loss", "objective", "dual_gap") if key in first][:1]
     across = next((key for key in COUNTS if key in first), "round")
     rows = [
@@ -186,7 +161,7 @@ def history_rows(
         if math.isfinite(entry.get(measure, math.nan))
     ]
     if not rows:
-        raise InputError("the history has no numbers to draw: give measures=")
+        raise InputError("the history has no measure and no loss to draw")
     return across, rows
 
 

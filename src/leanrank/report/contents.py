@@ -28,6 +28,9 @@ from leanrank.selection.candidate import Candidate, bootstrap_interval
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
 
+MOST_MODELS, MOST_QUERIES = 40, 2000
+"""The front and the queries are thinned out evenly beyond these."""
+
 LISTED_FEATURES = 60
 MOST_GROUPS = 8
 MOST_CURVES = 12
@@ -78,27 +81,18 @@ def report_contents(
     title: str | None = None,
     command: str | None = None,
     files: Mapping[str, str] | None = None,
-    max_models: int = 40,
-    max_queries: int = 2000,
-    max_cells: int = 90_000,
 ) -> dict[str, Any]:
-    """Gather what a report of a study shows.
-
-    Parameters
-    ----------
-    study, test, title, command, files
-        As for ``write_report``.
-    max_models, max_queries : int
-        The front and the queries are thinned out evenly beyond these.
-    max_cells : int
-        Feature values on the page; the default is about half a megabyte, or three times as much
-        for curves, which need all digits.
-    """
-    models = _shown_models(study, max_models)
+    """Gather what a report of a study shows; parameters are those of ``write_report``."""
+    models = _shown_models(study)
     split, measure = study.split, study.measure
     measures = study.measures or (measure,)
     fitted = fit_baselines(split)
-    called = {name: _baseline_name(name, one, study) for name, one in fitted.items()}
+    called = {
+        name: f"{name}, {feature_name(one.feature, study.feature_names)}"
+        if hasattr(one, "feature")
+        else name
+        for name, one in fitted.items()
+    }
     baselines = study.baselines or measure_baselines(split, measures)
     baselines = {called.get(name, name): values for name, values in baselines.items()}
     on_test: dict[str, Values] = {}
@@ -107,8 +101,8 @@ def report_contents(
             on_test[called[name]] = split.judge.per_query(test, one.predict(test), measures)
     against = on_test or baselines
     paths = find_paths(study)
-    queries = _spread(study.validation.n_queries, max_queries)
-    details = query_details(study, [one.model for one in models], queries, baselines, max_cells)
+    queries = _spread(study.validation.n_queries, MOST_QUERIES)
+    details = query_details(study, [one.model for one in models], queries, baselines)
     entries: list[dict[str, Any]] = []
     densities: dict[str, Any] = {}
     for one in models:
@@ -174,12 +168,13 @@ def report_contents(
     }
 
 
-def _shown_models(study: Study, most: int) -> list[Candidate]:
+def _shown_models(study: Study) -> list[Candidate]:
     """Return the front, thinned out if it is long, with the chosen model among it."""
     models = front_models(study)
     at = next(at for at, one in enumerate(models) if one is study.chosen)
-    few = len(models) <= most
-    return models if few else [models[k] for k in {*_spread(len(models), most - 1).tolist(), at}]
+    if len(models) <= MOST_MODELS:
+        return models
+    return [models[k] for k in {*_spread(len(models), MOST_MODELS - 1).tolist(), at}]
 
 
 def _spread(n: int, most: int) -> IntArray:
@@ -236,12 +231,6 @@ def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str,
     drawn = len(parts) + len({chart["title"].partition(": ")[0] for chart in others})
     hidden = len(one.model.terms) - drawn
     return {"heights": ends, "parts": parts, "room": ROOM, "others": others, "hidden": hidden}
-
-
-def _baseline_name(name: str, baseline: Any, study: Study) -> str:
-    """Name the feature of a baseline that is one."""
-    at = getattr(baseline, "feature", None)
-    return name if at is None else f"{name}, {feature_name(at, study.feature_names)}"
 
 
 def _headline(values: Values) -> dict[str, list[float | None]]:

@@ -30,13 +30,6 @@ def write_trial(trial: Trial, path: str | os.PathLike[str], *, title: str | None
         Where to write; ``"-"`` is standard output.
     title : str, optional
     """
-    page = trial_page(trial, title or "Learning from clicks")
-    with atomic_write(path) as stream:
-        stream.write(page)
-
-
-def trial_page(trial: Trial, title: str) -> str:
-    """Return the page as text."""
     users = list(dict.fromkeys(one.user for one in trial.results))
     names = list(dict.fromkeys(one.learner for one in trial.results))
     lead = (
@@ -47,7 +40,9 @@ def trial_page(trial: Trial, title: str) -> str:
     sections = [_user(trial, [one for one in trial.results if one.user == who]) for who in users]
     links = "".join(f'<a href="#{escape(who)}">{escape(who)}</a>' for who in users)
     links = f'<nav aria-label="Users">{links}</nav>\n' if len(users) > 1 else ""
-    return static_page(title, lead, "".join(sections), links=links, style=_STYLE)
+    title = title or "Learning from clicks"
+    with atomic_write(path) as stream:
+        stream.write(static_page(title, lead, "".join(sections), links=links, style=_STYLE))
 
 
 def _user(trial: Trial, results: Sequence[Learned]) -> str:
