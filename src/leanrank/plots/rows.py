@@ -152,7 +152,7 @@ def history_rows(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[s
     """Return what the horizontal axis counts, and the points of a learning curve."""
     first = dict(history[0]) if history else {}
     drawn = [key for key in first if _is_measure(key)]
-    drawn = drawn or [key for key in ("loss", "objective", "dual_gap") if key in first][:1]
+    drawn = drawn or [str(key) for key in ("loss", "objective", "dual_gap") if key in first][:1]
     across = next((key for key in COUNTS if key in first), "round")
     rows = [
         {"at": entry.get(across, number), "measure": measure, "value": brief(entry[measure])}
