@@ -26,11 +26,11 @@ from leanrank.model.export.text import Syntax
 from leanrank.model.verify.agreement import Agreement
 from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
 from leanrank.model.writing import as_model
-from tests.model.verify.drivers import HEAVY
+from tests.model.verify.drivers import HEAVY, OTHERS
 from tests.model.verify.test_recorded import ENGINES as RECORDED
 from tests.model.verify.test_recorded import documents, recorded
 
-ENGINES.update(HEAVY)
+ENGINES.update(OTHERS | HEAVY)
 
 
 def run(options: Options) -> list[Table]:

@@ -154,9 +154,6 @@ def test_documents_are_called_by_their_identifiers():
     text = repr(explained)
     assert "document" in text
     assert "… and 7 documents, 1 query more" in text
-    best = explained.to_dict()["documents"][0]
-    assert best["document"] == f"d{explained.ranked(0)[0]}"
-    assert sum(best["contributions"].values()) == pytest.approx(best["score"])
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-2, 1.0, 1e5, 1e12])

@@ -230,15 +230,6 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         ),
         (with_change("provenance", value=None), "provenance is null: an object is expected"),
         (
-            with_change("provenance", "author", value="me"),
-            "the document cannot be used: the provenance has no such entry as 'author'",
-        ),
-        (
-            with_change("provenance", "algorithm", value=3),
-            "the document cannot be used: the provenance has no such entry as 'algorithm': it has "
-            "the texts algorithm, created",
-        ),
-        (
             with_change("provenance", "parameters", "alpha", value=float("inf")),
             "the document cannot be written as JSON: Out of range",
         ),

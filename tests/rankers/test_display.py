@@ -47,6 +47,6 @@ def test_a_pipeline_still_shows_its_diagram(data):
 def test_many_weights_are_cut_off():
     data = make_ranking(30, 10, n_features=40, random_state=1)
     html = DominationRanker(alpha=1e-4).fit(data)._repr_html_()
-    assert html.count("<tr>") == 15
+    assert html.count("<tr>") == 1 + 15
     assert "the 15 largest shown" in html
     assert np.isfinite(len(html))

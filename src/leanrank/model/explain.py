@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._display import CELL, printable, printable_lines
+from leanrank._display import html_table, printable, printable_lines
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import group_rows
@@ -48,9 +47,9 @@ class Explanation:
     >>> explained
     Explanation: 3 documents, 2 features
       rank  row  score  bm25  spam
-         1    2    2.0   3.0  -1.0
-         2    1    0.5   0.5   0.0
-         3    0    0.0   2.0  -2.0
+         1    2      2     3    -1
+         2    1    0.5   0.5     0
+         3    0      0     2    -2
     >>> explained.why(2, 0)
     row 2 stands above row 0 by 2 (score 2 against 0)
       bm25  +1
@@ -145,24 +144,6 @@ class Explanation:
         shares: FloatArray = np.einsum("ij,i->j", inside, total) / variance
         return shares
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON: documents best first within their query."""
-        documents = []
-        for query, name in enumerate(self.query_ids.tolist()):
-            for rank, row in enumerate(self.ranked(query).tolist(), 1):
-                parts = zip(self.features, self.contributions[row].tolist(), strict=True)
-                documents.append(
-                    {
-                        "query": name,
-                        "rank": rank,
-                        "row": row,
-                        "document": None if self.doc_ids is None else str(self.doc_ids[row]),
-                        "score": float(self.scores[row]),
-                        "contributions": {str(feature): value for feature, value in parts},
-                    }
-                )
-        return {"features": [str(name) for name in self.features], "documents": documents}
-
     def __repr__(self) -> str:
         n_queries = len(self.query_ids)
         counts = [counted(len(self), "document"), counted(len(self.features), "feature")]
@@ -181,11 +162,10 @@ class Explanation:
         shown = ranked[:n_documents].tolist()
         doc = "row" if self.doc_ids is None else "document"
         cells = [["rank", doc, "score", *(printable(self.features[at]) for at in columns)]]
-        digits = _digits(self.scores[ranked], self.contributions[ranked][:, columns])
         for rank, row in enumerate(shown, 1):
             numbers = [self.scores[row], *self.contributions[row, columns]]
             name = str(row) if self.doc_ids is None else printable(self.doc_ids[row])
-            cells.append([str(rank), name, *(_fixed(value, digits) for value in numbers)])
+            cells.append([str(rank), name, *(f"{value + 0.0:.4g}" for value in numbers)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -254,25 +234,6 @@ class Difference:
         return printable_lines("\n".join(lines))
 
 
-def _digits(*arrays: FloatArray) -> int | None:
-    """Return the decimals that show the numbers without noise; None if they need exponents."""
-    largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
-    if largest == 0:
-        return 1
-    size = int(np.floor(np.log10(largest)))
-    if not -4 < size < 9:
-        return None
-    most = max(0, 3 - size)
-    for digits in range(1, most):
-        if all(np.array_equal(np.round(array, digits), array) for array in arrays):
-            return digits
-    return most
-
-
-def _fixed(value: float, digits: int | None) -> str:
-    return f"{value + 0.0:.3g}" if digits is None else f"{value + 0.0:.{digits}f}"
-
-
 def weights_html(model: Model, title: str | None = None, note: str = "", most: int = 15) -> str:
     """Write the features with the largest weights as an HTML table; every name is escaped.
 
@@ -281,28 +242,9 @@ def weights_html(model: Model, title: str | None = None, note: str = "", most: i
     True
     """
     shown = list(model.weights.items())[:most]
-    largest = max((abs(value) for _, value in shown), default=1.0)
-    rows = [
-        f'<tr><td style="{CELL}left">{escape(str(name))}</td>'
-        f'<td style="{CELL}right;font-variant-numeric:tabular-nums">{value:+.4g}</td>'
-        f'<td style="{CELL}left"><span style="{_bar(value / largest)}"></span></td></tr>'
-        for name, value in shown
-    ]
-    head = title or type(model).__name__
     used = f"{model.n_nonzero:,} of {model.n_features:,} features"
     if model.n_nonzero > len(shown):
         used += f", the {len(shown)} largest shown"
+    rows = [(str(name), f"{value:+.4g}") for name, value in shown]
     text = ", ".join(filter(None, (used, note)))
-    return (
-        f"<div><div><strong>{escape(head)}</strong> "
-        f'<span style="opacity:.7">{escape(text)}</span></div>'
-        f'<table style="border-collapse:collapse;margin:.3em 0">{"".join(rows)}</table></div>'
-    )
-
-
-def _bar(share: float) -> str:
-    colour = "#2563a8" if share > 0 else "#a3552b"
-    return (
-        f"display:inline-block;height:.7em;width:{max(0.05, 8 * abs(share)):.2f}em;"
-        f"background:{colour};border-radius:1px"
-    )
+    return html_table(title or type(model).__name__, text, ["feature", "weight"], rows)

@@ -20,7 +20,7 @@ from leanrank.errors import InputError, LeanrankError, ModelError, first_repeate
 from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
-from leanrank.model.provenance import plain_json, read_provenance, to_json_values
+from leanrank.model.provenance import plain_json, to_json_values
 from leanrank.model.scoring import TermSum, rank_within_queries
 from leanrank.model.terms import Levels, Surface, Term, check_terms, term_name
 
@@ -120,32 +120,11 @@ class Model:
         set_field("surfaces", MappingProxyType(pairs))
         check_terms(self.terms, self.n_features)
         set_field("fill", MappingProxyType(_used_fill(self)))
-        set_field("provenance", read_provenance(self.provenance))
+        made = plain_json(to_json_values(self.provenance), "the provenance")
+        set_field("provenance", dict(sorted(made.items())))
         if self.normalizer is not None:
             set_field("normalizer", plain_json(dict(self.normalizer), "the normalizer"))
         set_field("summary", plain_json(to_json_values(self.summary), "the summary"))
-
-    @classmethod
-    def linear(cls, n_features: int, indices: Any, values: Any, **more: Any) -> Model:
-        """Make a model of straight lines from ascending features and their weights.
-
-        ``more`` are the other parameters of a model.
-
-        >>> Model.linear(3, [1], [1.5]).coef.tolist()
-        [0.0, 1.5, 0.0]
-        """
-        at, weight = np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64)
-        if at.ndim != 1 or at.shape != weight.shape:
-            raise ModelError(f"{at.shape} indices and {weight.shape} values do not belong together")
-        if (np.diff(at) <= 0).any():
-            raise ModelError("indices must ascend without repeats")
-        if not np.isfinite(weight).all():
-            name = feature_name(int(at[np.flatnonzero(~np.isfinite(weight))[0]]))
-            raise ModelError(
-                f"the weight of feature {name} is not finite: the model cannot be used"
-            )
-        lines = {f: Line(w) for f, w in zip(at.tolist(), weight.tolist(), strict=True)}
-        return cls(n_features, lines, **more)
 
     @classmethod
     def from_coef(cls, coef: Any, **more: Any) -> Model:
@@ -159,8 +138,13 @@ class Model:
         dense = np.asarray(coef, dtype=np.float64)
         if dense.ndim != 1:
             raise ModelError(f"coef has {dense.ndim} dimensions: give one weight per feature")
-        indices = np.flatnonzero(dense)
-        return cls.linear(len(dense), indices, dense[indices], **more)
+        if not np.isfinite(dense).all():
+            name = feature_name(int(np.flatnonzero(~np.isfinite(dense))[0]))
+            raise ModelError(
+                f"the weight of feature {name} is not finite: the model cannot be used"
+            )
+        lines = {at: Line(weight) for at, weight in enumerate(dense.tolist()) if weight != 0}
+        return cls(len(dense), lines, **more)
 
     @property
     def terms(self) -> dict[tuple[int, ...], Term]:

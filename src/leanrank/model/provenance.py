@@ -17,8 +17,6 @@ from leanrank.errors import ModelError
 from leanrank.execution import row_blocks
 
 FINGERPRINT = "sha256:"
-_OBJECTS = ("data", "measures", "parameters", "training", "versions")
-_TEXTS = ("algorithm", "created")
 
 
 def make_provenance(
@@ -107,17 +105,6 @@ def fingerprint(data: RankingData) -> str:
             part = np.ascontiguousarray(flat[low:high], dtype=kinds[name])
             digest.update(part.view(np.uint8).data)
     return FINGERPRINT + digest.hexdigest()
-
-
-def read_provenance(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check how a model was made: known entries, each of its type."""
-    made = plain_json(to_json_values(given), "the provenance")
-    for key, value in made.items():
-        kind: Any = str if key in _TEXTS else dict if key in _OBJECTS else ()
-        if not isinstance(value, kind):
-            known = f"the texts {', '.join(_TEXTS)} and the objects {', '.join(_OBJECTS)}"
-            raise ModelError(f"the provenance has no such entry as {key!r}: it has {known}")
-    return {key: made[key] for key in sorted(made)}
 
 
 def plain_json(value: Any, what: str) -> Any:

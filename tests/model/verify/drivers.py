@@ -1,7 +1,7 @@
-"""Engines that are large or slow to start: Spark, ClickHouse, a PMML evaluator, Java, Rust and Go.
+"""Engines that only tests run: C, JavaScript, and Spark, ClickHouse, PMML, Java, Rust and Go.
 
-They are for the tests of exports (``make test-engines``) and for ``python -m benchmarks engines``;
-``leanrank verify --logged`` compares what any engine computed.
+The large ones are for ``make test-engines`` and ``python -m benchmarks engines``; ``leanrank verify
+--logged`` compares what any engine computed.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from leanrank.errors import InputError
-from leanrank.model.verify.databases import columns, select, view
-from leanrank.model.verify.engines import Engine
-from leanrank.model.verify.runners import run_program
+from leanrank.model.export.code import LANGUAGES
+from leanrank.model.verify.databases import called, select, view
+from leanrank.model.verify.runners import Engine, arrow_table
 
 
 def clickhouse(job):
@@ -68,7 +68,7 @@ def _in_process(job, script):
 
     quote = "`" if script is _SPARK else '"'
     with tempfile.TemporaryDirectory() as folder:
-        pyarrow.parquet.write_table(_arrow(job), f"{folder}/in.parquet")
+        pyarrow.parquet.write_table(arrow_table(job), f"{folder}/in.parquet")
         table = quote + job.options.table + quote
         texts = table, view(job).rstrip(";"), select(job, quote)
         Path(folder, "texts.json").write_text(json.dumps(texts))  # too long for a command line
@@ -86,18 +86,6 @@ def run_python(script, *arguments, cwd):
         last = done.stderr.strip().split("\n")[-1]
         raise InputError(f"the engine failed: {last}")
     return done.stdout
-
-
-def _arrow(job):
-    import pyarrow
-
-    cells = [pyarrow.array(np.arange(len(job.X))), pyarrow.array(job.query)]
-    for at, (column, null) in enumerate(zip(job.X.T, job.is_null.T, strict=True)):
-        if at in job.words:
-            cells.append(pyarrow.array(job.texts(at), pyarrow.string()))
-        else:
-            cells.append(pyarrow.array(column, mask=null))
-    return pyarrow.table(cells, names=columns(job))
 
 
 def pmml(job):
@@ -124,6 +112,104 @@ numpy.save(f"{folder}/out.npy", found.iloc[:, -1].to_numpy(dtype="float64"))
 print("JPMML-Evaluator", jpmml_evaluator.__version__)
 """
 
+
+def run_program(
+    target,
+    export,
+    main,
+    driver,
+    job,
+    *,
+    run,
+    version,
+    build=(),
+    more=(),
+):
+    """Write an export and its driver to files, build and run them; return version and scores."""
+    name = job.options.name
+    X, texts = coded(job)
+    language = LANGUAGES[target]
+    written = [language.some.format(text=language.element(text)) for text in texts]
+    words = {
+        "NAME": name,
+        "CLASS": name[:1].upper() + name[1:],
+        "COLUMNS": str(len(job.names)),
+        "N": str(len(texts)),
+        "WORDS": ", ".join([*written, language.null]),
+        "T": ", t" if texts else "",
+    }
+
+    def filled(text):
+        for word, value in words.items():
+            text = text.replace(f"@{word}@", value)
+        return text
+
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in ((export, job.content), (main, filled(driver)), *more):
+            path = Path(folder, filled(file))
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        said = called(version, cwd=folder).decode("utf-8", "replace").strip().split("\n")[0]
+        if build:
+            called([filled(word) for word in build], cwd=folder)
+        out = called(run, np.ascontiguousarray(X, dtype="<f8").tobytes(), cwd=folder)
+    return said, np.frombuffer(out, dtype="<f8").astype(np.float64)
+
+
+def coded(job):
+    """Return the features with texts as places in one list, and the list."""
+    X, words = job.X.copy(), []
+    for at, own in job.words.items():
+        X[:, at] += len(words)
+        words += own
+    return X, words
+
+
+# Each driver fails if the test in the export does.
+_C = """\
+#include <stdio.h>
+#include "model.c"
+
+int main(void) {
+    static const char *const words[] = {@WORDS@};
+    const char *t[@COLUMNS@];
+    double x[@COLUMNS@], s;
+    int j;
+    if (!@NAME@_test()) return 3;
+    while (fread(x, sizeof(double), @COLUMNS@, stdin) == @COLUMNS@) {
+        for (j = 0; j < @COLUMNS@; j++) t[j] = words[x[j] >= 0 && x[j] < @N@ ? (int)x[j] : @N@];
+        s = @NAME@_score(x@T@);
+        fwrite(&s, sizeof(double), 1, stdout);
+    }
+    return 0;
+}
+"""
+
+_JAVASCRIPT = """\
+const fs = require("fs");
+const model = require("./model.js");
+if (!model.test()) process.exit(3);
+const words = [@WORDS@];
+const bytes = fs.readFileSync(0);
+const rows = bytes.length / 8 / @COLUMNS@;
+const out = Buffer.alloc(rows * 8);
+for (let i = 0; i < rows; i++) {
+  const x = [];
+  for (let j = 0; j < @COLUMNS@; j++) x.push(bytes.readDoubleLE(8 * (i * @COLUMNS@ + j)));
+  const t = x.map((k) => (k in words ? words[k] : null));
+  out.writeDoubleLE(model.score(x@T@), 8 * i);
+}
+fs.writeFileSync(1, out);
+"""
+
+c = partial(
+    run_program, "c", "model.c", "main.c", _C, run=["./run"], version=["cc", "--version"],
+    build=["cc", "-O2", "-ffp-contract=off", "-o", "run", "main.c"],
+)  # fmt: skip
+javascript = partial(
+    run_program, "javascript", "model.js", "main.js", _JAVASCRIPT, run=["node", "main.js"],
+    version=["node", "-p", "'node ' + process.version"],
+)  # fmt: skip
 
 _JAVA = """\
 import java.nio.ByteBuffer;
@@ -227,13 +313,16 @@ go = partial(
     build=["go", "build", "-o", "run", "."], more=[("go.mod", "module check\n\ngo 1.20\n")],
 )  # fmt: skip
 
-HERE = __name__
+OTHERS = {
+    "c": Engine(c, (), ("cc",)),
+    "javascript": Engine(javascript, (), ("node",)),
+}
 HEAVY = {
-    "sql:clickhouse": Engine(HERE, "clickhouse", ("chdb", "pyarrow"), nulls=True),
-    "sql:spark": Engine(HERE, "spark", ("pyspark", "pyarrow"), ("java",), nulls=True),
-    "pmml": Engine(HERE, "pmml", ("jpmml_evaluator", "pandas"), ("java",)),
-    "java": Engine(HERE, "java", (), ("javac", "java")),
-    "rust": Engine(HERE, "rust", (), ("rustc",)),
-    "go": Engine(HERE, "go", (), ("go",)),
+    "sql:clickhouse": Engine(clickhouse, ("chdb", "pyarrow")),
+    "sql:spark": Engine(spark, ("pyspark", "pyarrow"), ("java",)),
+    "pmml": Engine(pmml, ("jpmml_evaluator", "pandas"), ("java",)),
+    "java": Engine(java, (), ("javac", "java")),
+    "rust": Engine(rust, (), ("rustc",)),
+    "go": Engine(go, (), ("go",)),
 }
 """What is run by the tests and benchmarks only."""

@@ -22,7 +22,39 @@ QUERY_SCALERS = ("query-minmax", "query-standard", "query-rank")
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about an export: the parameters of ``export_model``."""
+    """What a user may say about an export.
+
+    Parameters
+    ----------
+    name : str
+        The name of the model, view, profile or function in the target.
+    names : mapping
+        What features are called in the target, by their names in the model. A model without names
+        calls them ``f1``, ``f2`` and so on.
+    shifts : mapping
+        Constants that the engine adds to features, by their names in the target: the
+        learning-to-rank plugins refuse negative feature values.
+    normalizers : bool
+        Write the engine's normalisers instead of folding a global scaler into the weights.
+    table, qid : str
+        The table of documents, such as ``shop.documents``, and its column of queries, for SQL and
+        Polars.
+    top : int
+        How many documents a request or a top-k query asks for.
+    featureset : str or None
+        A feature set (in Solr, a feature store) that exists and has the features by their names.
+        Without it, a learning-to-rank module gets one of stored fields.
+    max_error : float or None
+        Where ramps and surfaces have to be steps, the largest difference to a score.
+    types : mapping
+        What columns of a table hold, by their names in the target: ``"boolean"`` or anything else.
+        PostgreSQL needs it, and reads it from ``data`` where that is a table.
+    expression_only : bool
+        Write the SQL expression of one row only, as for a generated column or an index.
+    bounds, offset, documents
+        What ``export_model`` reads from ``data``: the ranges of features by name, a constant that
+        is added to scores, and a few documents of a few queries.
+    """
 
     name: str = "leanrank"
     names: Mapping[str, str] = field(default_factory=dict)
@@ -180,18 +212,8 @@ def export_model(
     model: Any,
     target: str,
     *,
-    name: str = "leanrank",
-    names: Mapping[str, str] | None = None,
-    shifts: Mapping[str, float] | None = None,
-    normalizers: bool = False,
-    table: str = "documents",
-    qid: str = "qid",
-    top: int = 10,
-    featureset: str | None = None,
-    max_error: float | None = None,
-    types: Mapping[str, str] | None = None,
-    expression_only: bool = False,
     data: Any = None,
+    **options: Any,
 ) -> str | bytes | dict[str, str]:
     """Write a model for the system that computes rankings with it.
 
@@ -201,34 +223,11 @@ def export_model(
         What to export.
     target : str
         One of ``TARGETS``, such as ``"sql:duckdb"``.
-    name : str
-        The name of the model, view, profile or function in the target.
-    names : mapping, optional
-        What features are called in the target, by their names in the model. A model without names
-        calls them ``f1``, ``f2`` and so on.
-    shifts : mapping, optional
-        Constants that the engine adds to features, by their names in the target: the
-        learning-to-rank plugins refuse negative feature values.
-    normalizers : bool
-        Write the engine's normalisers instead of folding a global scaler into the weights.
-    table, qid : str
-        The table of documents, such as ``shop.documents``, and its column of queries, for SQL and
-        Polars.
-    top : int
-        How many documents a request or a top-k query asks for.
-    featureset : str, optional
-        A feature set (in Solr, a feature store) that exists and has the features by their names.
-        Without it, a learning-to-rank module gets one of stored fields.
-    max_error : float, optional
-        Where ramps and surfaces have to be steps, the largest difference to a score.
-    types : mapping, optional
-        What columns of a table hold, by their names in the target: ``"boolean"`` or anything else.
-        PostgreSQL needs it, and reads it from ``data`` where that is a table.
-    expression_only : bool
-        Write the SQL expression of one row only, as for a generated column or an index.
     data : RankingData, data frame or Arrow table, optional
         Typical documents. Trees keep straight lines between their values, the learning-to-rank
         plugins add a constant such that their scores are positive, and SQL reads types of columns.
+    **options
+        The fields of ``leanrank.model.export.Options``.
 
     Returns
     -------
@@ -248,14 +247,10 @@ def export_model(
     >>> print(export_model(model, "lucene-expression"), end="")
     0.5 * doc['bm25'].value + -2.0 * doc['spam'].value
     """
-    made, to = as_model(model), find_target(target)
-    options = Options(
-        name, names or {}, shifts or {}, normalizers, table, qid, top, featureset, max_error,
-        types=types or {}, expression_only=expression_only,
-    )  # fmt: skip
+    made, to, given = as_model(model), find_target(target), Options(**options)
     if data is not None:
-        options = learned_from(made, data, options)
-    return written(prepared(made, to, options), to, options)
+        given = learned_from(made, data, given)
+    return written(prepared(made, to, given), to, given)
 
 
 def learned_from(model: Model, data: Any, options: Options) -> Options:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,7 @@ from leanrank.model.export.sql import (
     quoted_name,
     text_literal,
 )
-from leanrank.model.export.text import unused
-from leanrank.model.verify.engines import Job
-from leanrank.model.verify.runners import called
+from leanrank.model.verify.runners import Job, arrow_table, columns
 
 TYPES = {"boolean": "BOOLEAN", "integer": "BIGINT", "decimal": "DECIMAL(38, 10)", "text": "TEXT"}
 """What columns are declared as, in every database; all others are doubles."""
@@ -58,23 +56,9 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
     """Run the view in a database in memory."""
     import duckdb as engine
 
-    given: dict[str, Any] = {"row": np.arange(len(job.X)), "query": job.query}
-    (row, _), (query, _), *features = _declared(job, "duckdb")
-    cells = [f"row AS {row}", f"query AS {query}"]
-    for at, (name, kind) in enumerate(features):
-        null = job.is_null[:, at]
-        if at in job.words:
-            given[f"x{at}"] = np.array([*job.texts(at), None], dtype=object)[:-1]
-            cells.append(f"CAST(x{at} AS VARCHAR) AS {name}")
-            continue
-        # DuckDB takes NaN of an array for NULL, and only doubles can be NaN
-        given[f"x{at}"] = np.nan_to_num(job.X[:, at], nan=0.0, posinf=np.inf, neginf=-np.inf)
-        given[f"k{at}"] = np.where(null, 1, np.where(np.isnan(job.X[:, at]), 2, 0))
-        gap = "'nan'::DOUBLE" if at not in job.kinds else "NULL"
-        known = f"CASE k{at} WHEN 1 THEN NULL WHEN 2 THEN {gap} ELSE x{at} END"
-        cells.append(f"CAST({known} AS {kind}) AS {name}")
+    cells = (f"CAST({name} AS {kind}) AS {name}" for name, kind in _declared(job, "duckdb"))
     with contextlib.closing(engine.connect(":memory:")) as connection:
-        connection.register("leanrank_given", given)
+        connection.register("leanrank_given", arrow_table(job))
         for schema in _schemas(job, "duckdb"):
             connection.execute(f"CREATE SCHEMA {schema}")
         table = qualified(job.options.table, DIALECTS["duckdb"])
@@ -209,12 +193,6 @@ def select(job: Job, quote: str = '"') -> str:
     return f"SELECT {score} FROM {quote}{job.options.name}{quote} ORDER BY {row}"
 
 
-def columns(job: Job) -> list[str]:
-    """Return the columns of the table: a number, the query and the features."""
-    row = unused("leanrank_row", [*job.names, job.options.qid])
-    return [row, job.options.qid, *job.names]
-
-
 def _declared(job: Job, dialect: str) -> list[tuple[str, str]]:
     kinds = ["BIGINT", "BIGINT", *["DOUBLE PRECISION"] * len(job.names)]
     for at, kind in {**job.kinds, **dict.fromkeys(job.words, "text")}.items():
@@ -250,3 +228,14 @@ def _rows(job: Job, nan: float | None = float("nan")) -> Iterator[list[Any]]:
         cells[:, at] = job.texts(at)
     for at, (query, x) in enumerate(zip(job.query.tolist(), cells.tolist(), strict=True)):
         yield [at, query, *x]
+
+
+def called(words: Sequence[str], given: bytes = b"", **how: Any) -> bytes:
+    """Run a program and return what it writes, or raise with the first line of what it says."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(words, input=given, **(pipes | how))
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout or b"").decode("utf-8", "replace").strip()
+        first = said.split("\n")[0] if said else f"exit code {done.returncode}"
+        raise InputError(f"{Path(words[0]).name} failed: {first}")
+    return done.stdout

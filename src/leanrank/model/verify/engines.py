@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from glob import glob
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data import RankingData
 from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
@@ -33,129 +29,24 @@ from leanrank.model.export.targets import (
 from leanrank.model.export.text import unused
 from leanrank.model.export.trees import engine_forest, fills
 from leanrank.model.model import Model
+from leanrank.model.verify import databases, runners
 from leanrank.model.verify.agreement import Agreement, compare_scores
+from leanrank.model.verify.runners import Engine, Job
 from leanrank.model.writing import as_model
 
-
-@dataclass(frozen=True)
-class Job:
-    """An export and the documents to run it on.
-
-    Attributes
-    ----------
-    content : str or bytes
-        The export.
-    names : list of str
-        The names of the features in it.
-    X : array
-        Documents × those features; NaN is missing.
-    words : mapping
-        Of a feature that is a category of texts, those that the numbers in X stand for; the last
-        is no level.
-    query : array of int
-        The query of each document.
-    options : Options
-        What the export was written with.
-    n_null : int
-        In so many documents, from the first, a missing feature is NULL; in the others it is NaN.
-    kinds : mapping
-        Of a feature in a table with types, what its column holds; others are doubles.
-    """
-
-    content: str | bytes
-    names: list[str]
-    X: FloatArray
-    query: IntArray
-    options: Options
-    n_null: int = 0
-    words: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    kinds: Mapping[int, str] = field(default_factory=dict)
-
-    def texts(self, at: int) -> list[str | None]:
-        """Return a feature that is a category of texts; None is missing."""
-        words = self.words[at]
-        return [None if x != x else words[int(x)] for x in self.X[:, at].tolist()]
-
-    def coded(self) -> tuple[FloatArray, list[str]]:
-        """Return the features with texts as places in one list, and the list."""
-        X, words = self.X.copy(), list[str]()
-        for at, own in self.words.items():
-            X[:, at] += len(words)
-            words += own
-        return X, words
-
-    @property
-    def is_null(self) -> BoolArray:
-        """Documents × features: what an engine is given as NULL."""
-        rows = np.arange(len(self.X)) < self.n_null
-        null: BoolArray = np.isnan(self.X) & rows[:, None]
-        return null
-
-
-@dataclass(frozen=True)
-class Engine:
-    """What runs an export: the function of a module here, the packages and programs it needs.
-
-    With ``nulls`` the engine knows NULL beside NaN.
-    """
-
-    module: str
-    function: str
-    packages: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    nulls: bool = False
-
-    def lacks(self) -> str | None:
-        """Return what is missing, if anything."""
-        absent = [name for name in self.packages if importlib.util.find_spec(name) is None]
-        if absent:
-            return f"{' and '.join(absent)}: pip install {' '.join(absent)}"
-        for program in self.programs:
-            if shutil.which(program) is None:
-                return f"the program {program}: install it and put it on the path"
-        return None
-
-    def run(self, job: Job) -> tuple[str, FloatArray]:
-        """Run the export; return the engine with its version, and the scores."""
-        module = import_module(self.module)
-        function: Callable[[Job], tuple[str, FloatArray]] = getattr(module, self.function)
-        try:
-            version, scores = function(job)
-        except Exception as error:  # whatever an engine raises about what it was given
-            raise InputError(f"the engine refused the export or the documents: {error}") from error
-        return version, np.asarray(scores, dtype=np.float64)
-
-    def run_both(self, job: Job) -> tuple[str, list[FloatArray]]:
-        """Run the export with NULL and with NaN for what is missing, where the engine knows both.
-
-        The documents are there twice then, in queries of their own, so that the engine starts once.
-        """
-        if not (self.nulls and np.isnan(job.X).any()):
-            version, scores = self.run(job)
-            return version, [scores]
-        n = len(job.X)
-        query = np.concatenate([job.query, job.query + job.query.max() + 1])
-        both = replace(job, X=np.concatenate([job.X, job.X]), query=query, n_null=n)
-        version, scores = self.run(both)
-        return version, [scores[:n], scores[n:]]
-
-
-_HERE, _SQL = "leanrank.model.verify.runners", "leanrank.model.verify.databases"
 _PGSERVER = () if glob("/usr/lib/postgresql/*/bin/initdb") else ("pgserver",)
 ENGINES: dict[str, Engine] = {
-    "sql:sqlite": Engine(_SQL, "sqlite"),
-    "sql:duckdb": Engine(_SQL, "duckdb", ("duckdb",), nulls=True),
-    "sql:ansi": Engine(_SQL, "duckdb", ("duckdb",), nulls=True),
-    "sql:postgres": Engine(_SQL, "postgres", _PGSERVER, nulls=True),
-    "sql:mysql": Engine(_SQL, "mysql", (), ("mariadb-install-db",)),
-    "polars": Engine(_HERE, "polars", ("polars",), nulls=True),
-    "lightgbm": Engine(_HERE, "lightgbm", ("lightgbm",)),
-    "xgboost": Engine(_HERE, "xgboost", ("xgboost",)),
-    "hybrid:qdrant": Engine(_HERE, "qdrant", ("qdrant_client",)),
-    "onnx": Engine(_HERE, "onnx", ("onnx", "onnxruntime")),
-    "c": Engine(_HERE, "c", (), ("cc",)),
-    "javascript": Engine(_HERE, "javascript", (), ("node",)),
-    "python": Engine(_HERE, "python"),
+    "sql:sqlite": Engine(databases.sqlite),
+    "sql:duckdb": Engine(databases.duckdb, ("duckdb", "pyarrow")),
+    "sql:ansi": Engine(databases.duckdb, ("duckdb", "pyarrow")),
+    "sql:postgres": Engine(databases.postgres, _PGSERVER),
+    "sql:mysql": Engine(databases.mysql, (), ("mariadb-install-db",)),
+    "polars": Engine(runners.polars, ("polars", "pyarrow")),
+    "lightgbm": Engine(runners.lightgbm, ("lightgbm",)),
+    "xgboost": Engine(runners.xgboost, ("xgboost",)),
+    "hybrid:qdrant": Engine(runners.qdrant, ("qdrant_client",)),
+    "onnx": Engine(runners.onnx, ("onnx", "onnxruntime")),
+    "python": Engine(runners.python),
 }
 """What runs each target."""
 
@@ -177,8 +68,7 @@ def verify_export(
         emulator replaces.
     data : RankingData, data frame or Arrow table
         Documents to score; a frame has their queries in the column ``qid`` of the options. Where
-        features are missing (NaN), a database and Polars are given each document twice, with NULL
-        and with NaN, and the score that is further off counts.
+        features are missing, every other gap is NULL for a database and Polars, and the rest NaN.
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     **options
@@ -202,7 +92,7 @@ def verify_export(
     content = written(formula, to, given)
     expected, added, error = _expected(formula, to, X, query, given)
     if to.name in EMULATED:
-        engine, found = "float32 emulator", [emulated_scores(formula, X, given, to)]
+        engine, found = "float32 emulator", emulated_scores(formula, X, given, to)
     else:
         runner = ENGINES.get(to.name)
         if runner is None:
@@ -213,12 +103,11 @@ def verify_export(
         lack = runner.lacks()
         if lack is not None:
             raise InputError(f"running {to.name} needs {lack}")
-        engine, found = runner.run_both(job_of(formula, content, X, query, given))
-    for scores in found:
-        if scores.shape != (len(X),):
-            raise InputError(f"{engine} gave {scores.size} scores for {len(X)} documents")
+        engine, found = runner.run(job_of(formula, content, X, query, given))
+    if found.shape != (len(X),):
+        raise InputError(f"{engine} gave {found.size} scores for {len(X)} documents")
     return compare_scores(
-        _furthest(found, expected),
+        found,
         expected,
         own + added,
         np.concatenate(([0], np.cumsum(np.bincount(query)))),
@@ -302,14 +191,6 @@ def job_of(
     kinds = {at: options.types.get(name, "number") for at, name in enumerate(formula.names)}
     kinds = {at: kind for at, kind in kinds.items() if kind != "number" and at not in words}
     return Job(content, formula.names, X, query, options, words=words, kinds=kinds)
-
-
-def _furthest(found: list[FloatArray], expected: FloatArray) -> FloatArray:
-    """Return for each document the score that is furthest from the expected one, NaN if any is."""
-    gaps = np.abs(np.array(found) - expected)
-    at = np.argmax(np.where(np.isnan(gaps), np.inf, gaps), axis=0)
-    furthest: FloatArray = np.array(found)[at, np.arange(len(expected))]
-    return furthest
 
 
 def _documents(

@@ -1,44 +1,139 @@
-"""Running exports: Polars, ONNX graphs, trees and plain code.
-
-A driver of plain code reads float64 numbers and writes scores. The number of a text is its place
-in a list of all texts.
-"""
+"""Running exports in Python: Polars, ONNX graphs, trees, Qdrant and code."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+import platform
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.model.export.code import LANGUAGES
-from leanrank.model.verify.engines import Job
+from leanrank.model.export.targets import Options
+from leanrank.model.export.text import unused
+
+
+@dataclass(frozen=True)
+class Job:
+    """An export and the documents to run it on.
+
+    Attributes
+    ----------
+    content : str or bytes
+        The export.
+    names : list of str
+        The names of the features in it.
+    X : array
+        Documents × those features; NaN is missing.
+    words : mapping
+        Of a feature that is a category of texts, those that the numbers in X stand for; the last
+        is no level.
+    query : array of int
+        The query of each document.
+    options : Options
+        What the export was written with.
+    kinds : mapping
+        Of a feature in a table with types, what its column holds; others are doubles.
+    """
+
+    content: str | bytes
+    names: list[str]
+    X: FloatArray
+    query: IntArray
+    options: Options
+    words: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: Mapping[int, str] = field(default_factory=dict)
+
+    def texts(self, at: int) -> list[str | None]:
+        """Return a feature that is a category of texts; None is missing."""
+        words = self.words[at]
+        return [None if x != x else words[int(x)] for x in self.X[:, at].tolist()]
+
+    @property
+    def is_null(self) -> BoolArray:
+        """Documents × features: every other gap, which is NULL where an engine knows it."""
+        null: BoolArray = np.isnan(self.X) & (np.indices(self.X.shape).sum(axis=0) % 2 == 0)
+        return null
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What runs an export, and the packages and programs that it needs."""
+
+    function: Callable[[Job], tuple[str, FloatArray]]
+    packages: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+    def lacks(self) -> str | None:
+        """Return what is missing, if anything."""
+        absent = [name for name in self.packages if importlib.util.find_spec(name) is None]
+        if absent:
+            return f"{' and '.join(absent)}: pip install {' '.join(absent)}"
+        for program in self.programs:
+            if shutil.which(program) is None:
+                return f"the program {program}: install it and put it on the path"
+        return None
+
+    def run(self, job: Job) -> tuple[str, FloatArray]:
+        """Run the export; return the engine with its version, and the scores."""
+        try:
+            version, scores = self.function(job)
+        except Exception as error:  # whatever an engine raises about what it was given
+            raise InputError(f"the engine refused the export or the documents: {error}") from error
+        return version, np.asarray(scores, dtype=np.float64)
+
+
+def columns(job: Job) -> list[str]:
+    """Return the columns of a table: a number, the query and the features."""
+    row = unused("leanrank_row", [*job.names, job.options.qid])
+    return [row, job.options.qid, *job.names]
+
+
+def arrow_table(job: Job) -> Any:
+    """Return the documents as an Arrow table; a gap of a column that is no double is NULL."""
+    import pyarrow
+
+    cells = [pyarrow.array(np.arange(len(job.X))), pyarrow.array(job.query)]
+    for at, column in enumerate(job.X.T):
+        if at in job.words:
+            cells.append(pyarrow.array(job.texts(at), pyarrow.string()))
+        else:
+            null = np.isnan(column) if at in job.kinds else job.is_null[:, at]
+            cells.append(pyarrow.array(column, mask=null))
+    return pyarrow.table(cells, names=columns(job))
 
 
 def polars(job: Job) -> tuple[str, FloatArray]:
     """Run the expression on a frame."""
     import polars as engine
 
-    names = [job.options.qid, *job.names]
-    columns = [engine.Series(job.query)]
-    for at, (column, null) in enumerate(zip(job.X.T, job.is_null.T, strict=True)):
-        if at in job.words:
-            columns.append(engine.Series(job.texts(at), dtype=engine.String))
-        else:
-            columns.append(engine.Series(column).set(engine.Series(null), None))
-    frame = engine.DataFrame(dict(zip(names, columns, strict=True)))
+    frame: Any = engine.from_arrow(arrow_table(job))
+    score = frame.select(score=_module(job)[f"{job.options.name}_score"]())
+    return f"Polars {engine.__version__}", score["score"].to_numpy()
+
+
+def python(job: Job) -> tuple[str, FloatArray]:
+    """Run the function, after the test that is in the file."""
+    module = _module(job)
+    if not module["test"]():
+        raise InputError("the test in the file fails")
+    texts = [
+        job.texts(at) if at in job.words else [None] * len(job.X) for at in range(job.X.shape[1])
+    ]
+    rows = zip(job.X.tolist(), zip(*texts, strict=True), strict=True)
+    scores = [module["score"](x, t) if job.words else module["score"](x) for x, t in rows]
+    return f"Python {platform.python_version()}", np.array(scores)
+
+
+def _module(job: Job) -> dict[str, Any]:
     module: dict[str, Any] = {}
     exec(compile(job.content, "<export>", "exec"), module)  # what was just written
-    score = frame.select(score=module[f"{job.options.name}_score"]())
-    return f"Polars {engine.__version__}", score["score"].to_numpy()
+    return module
 
 
 def onnx(job: Job) -> tuple[str, FloatArray]:
@@ -104,122 +199,3 @@ def qdrant(job: Job) -> tuple[str, FloatArray]:
         for point in client.query_points(str(query), **how).points:
             scores[point.id] = point.score
     return f"Qdrant client {version('qdrant-client')}", scores
-
-
-def run_program(
-    target: str,
-    export: str,
-    main: str,
-    driver: str,
-    job: Job,
-    *,
-    run: Sequence[str],
-    version: Sequence[str],
-    build: Sequence[str] = (),
-    more: Sequence[tuple[str, str]] = (),
-) -> tuple[str, FloatArray]:
-    """Write an export and its driver to files, build and run them; return version and scores."""
-    name = job.options.name
-    X, texts = job.coded()
-    language = LANGUAGES[target]
-    written = [language.some.format(text=language.element(text)) for text in texts]
-    words = {
-        "NAME": name,
-        "CLASS": name[:1].upper() + name[1:],
-        "COLUMNS": str(len(job.names)),
-        "N": str(len(texts)),
-        "WORDS": ", ".join([*written, language.null]),
-        "T": ", t" if texts else "",
-    }
-
-    def filled(text: str) -> str:
-        for word, value in words.items():
-            text = text.replace(f"@{word}@", value)
-        return text
-
-    assert isinstance(job.content, str)
-    with tempfile.TemporaryDirectory() as folder:
-        for file, text in ((export, job.content), (main, filled(driver)), *more):
-            path = Path(folder, filled(file))
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        said = called(version, cwd=folder).decode("utf-8", "replace").strip().split("\n")[0]
-        if build:
-            called([filled(word) for word in build], cwd=folder)
-        out = called(run, np.ascontiguousarray(X, dtype="<f8").tobytes(), cwd=folder)
-    return said, np.frombuffer(out, dtype="<f8").astype(np.float64)
-
-
-def called(words: Sequence[str], given: bytes = b"", **how: Any) -> bytes:
-    """Run a program and return what it writes, or raise with the first line of what it says."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    done = subprocess.run(words, input=given, **(pipes | how))
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout or b"").decode("utf-8", "replace").strip()
-        first = said.split("\n")[0] if said else f"exit code {done.returncode}"
-        raise InputError(f"{Path(words[0]).name} failed: {first}")
-    return done.stdout
-
-
-# Each driver fails if the test in the export does.
-_C = """\
-#include <stdio.h>
-#include "model.c"
-
-int main(void) {
-    static const char *const words[] = {@WORDS@};
-    const char *t[@COLUMNS@];
-    double x[@COLUMNS@], s;
-    int j;
-    if (!@NAME@_test()) return 3;
-    while (fread(x, sizeof(double), @COLUMNS@, stdin) == @COLUMNS@) {
-        for (j = 0; j < @COLUMNS@; j++) t[j] = words[x[j] >= 0 && x[j] < @N@ ? (int)x[j] : @N@];
-        s = @NAME@_score(x@T@);
-        fwrite(&s, sizeof(double), 1, stdout);
-    }
-    return 0;
-}
-"""
-
-_JAVASCRIPT = """\
-const fs = require("fs");
-const model = require("./model.js");
-if (!model.test()) process.exit(3);
-const words = [@WORDS@];
-const bytes = fs.readFileSync(0);
-const rows = bytes.length / 8 / @COLUMNS@;
-const out = Buffer.alloc(rows * 8);
-for (let i = 0; i < rows; i++) {
-  const x = [];
-  for (let j = 0; j < @COLUMNS@; j++) x.push(bytes.readDoubleLE(8 * (i * @COLUMNS@ + j)));
-  const t = x.map((k) => (k in words ? words[k] : null));
-  out.writeDoubleLE(model.score(x@T@), 8 * i);
-}
-fs.writeFileSync(1, out);
-"""
-
-_PYTHON = """\
-import struct
-import sys
-import model
-
-if not model.test():
-    sys.exit(3)
-words = dict(enumerate([@WORDS@]))
-for x in struct.iter_unpack("<@COLUMNS@d", sys.stdin.buffer.read()):
-    t = [words.get(k) for k in x]
-    sys.stdout.buffer.write(struct.pack("<d", model.score(x@T@)))
-"""
-
-c = partial(
-    run_program, "c", "model.c", "main.c", _C, run=["./run"], version=["cc", "--version"],
-    build=["cc", "-O2", "-ffp-contract=off", "-o", "run", "main.c"],
-)  # fmt: skip
-javascript = partial(
-    run_program, "javascript", "model.js", "main.js", _JAVASCRIPT, run=["node", "main.js"],
-    version=["node", "-p", "'node ' + process.version"],
-)  # fmt: skip
-python = partial(
-    run_program, "python", "model.py", "main.py", _PYTHON,
-    run=[sys.executable, "main.py"], version=[sys.executable, "--version"],
-)  # fmt: skip
