@@ -46,10 +46,10 @@ class Explanation:
     >>> explained = model.explain([[4.0, 1.0, 9.0], [1.0, 0.0, 3.0], [6.0, 0.5, 1.0]])
     >>> explained
     Explanation: 3 documents, 2 features
-      rank  row  score  bm25  spam
-         1    2      2     3    -1
-         2    1    0.5   0.5     0
-         3    0      0     2    -2
+      rank  row  score   bm25    spam
+         1    2  2.000  3.000  -1.000
+         2    1  0.500  0.500   0.000
+         3    0  0.000  2.000  -2.000
     >>> explained.why(2, 0)
     row 2 stands above row 0 by 2 (score 2 against 0)
       bm25  +1
@@ -159,13 +159,14 @@ class Explanation:
         ranked = self.ranked(0)
         largest = np.abs(self.contributions[ranked]).max(axis=0, initial=0.0)
         columns = np.argsort(-largest, kind="stable")[:n_features]
+        number = ".3f" if 0.01 < largest.max(initial=0.0) < 1e9 else ".3g"
         shown = ranked[:n_documents].tolist()
         doc = "row" if self.doc_ids is None else "document"
         cells = [["rank", doc, "score", *(printable(self.features[at]) for at in columns)]]
         for rank, row in enumerate(shown, 1):
             numbers = [self.scores[row], *self.contributions[row, columns]]
             name = str(row) if self.doc_ids is None else printable(self.doc_ids[row])
-            cells.append([str(rank), name, *(f"{value + 0.0:.4g}" for value in numbers)])
+            cells.append([str(rank), name, *(format(value + 0.0, number) for value in numbers)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
