@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from leanrank.model import load_model
+from leanrank.data import dump_letor, make_ranking
+from leanrank.model import Model, load_model
+from leanrank.model.summary import with_summary
 
 FAST = ("-p", "max_pairs=0", "-p", "n_folds=2", "-p", "n_strengths=5")
 
@@ -31,6 +33,23 @@ def test_check_train_from_and_judge_next(run, model):
     ran = run("judge-next", model, "pool.txt", "-n", 3, "--json", "--against", "n.json")
     assert ran.code == 0, ran.err
     assert len(json.loads(ran.out)["judge"]) == 3
+
+
+def test_what_is_wrong_ends_with_exit_code_1(run, files):
+    data = make_ranking(n_queries=80, n_features=4, random_state=0)
+    model = with_summary(Model.from_coef([1.0, 0.5, 0.0, -0.5]), data.queries[:40])
+    model.save("m.json")
+    broken = data.queries[40:]
+    dump_letor(broken.replace(X=broken.X * [1000, 1, 1, 1]), "broken.txt")
+    ran = run("check", "m.json", "broken.txt", "-o", "c.html")
+    assert ran.code == 1
+    assert ran.out.startswith("1 feature changed")
+    told = run("check", "m.json", "broken.txt", "--json")
+    assert told.code == 1
+    found = json.loads(told.out)
+    assert [each["feature"] for each in found["features"]] == ["f1"]
+    assert found["alarms"][0] in Path("c.html").read_text()
+    assert run("check", "m.json", "nothing.txt").code == 2
 
 
 def test_without_summary(run, files):

@@ -158,6 +158,30 @@ def test_damage_is_named(kind, model, halves):
     assert text in first.text
 
 
+@pytest.mark.parametrize("factor", [10, 60, 100, 1000, 1024, 3600])
+def test_units_are_recognised(factor, halves):
+    model = with_summary(Model(6, {0: Line(1.0), 1: Line(0.1)}), halves[0])
+    for times, text in ((factor, f"{factor} times"), (1 / factor, f"1/{factor}")):
+        X = np.array(halves[1].X)
+        X[:, 0] *= times
+        bare = halves[1].replace(X=X, y=np.full(len(X), np.nan))
+        (found,) = check(model, bare).findings
+        assert (found.feature, found.kind) == ("f1", "moved")
+        assert text in found.text
+
+
+def test_values_beyond_the_last_knot(halves):
+    x = halves[0].X[:, 0]
+    knots = tuple(np.quantile(x, [0.05, 0.5, 0.99]))
+    model = with_summary(Model(6, {0: Ramps(knots, (1.0, 1.0))}), halves[0])
+    X = np.array(halves[1].X)
+    X[X[:, 0] > np.quantile(x, 0.9), 0] += 10  # above all cuts of the summary
+    (found,) = check(model, halves[1].replace(X=X, y=np.full(len(X), np.nan))).findings
+    assert (found.feature, found.kind) == ("f1", "beyond")
+    assert found.now == pytest.approx(np.mean((X[:, 0] < knots[0]) | (X[:, 0] > knots[-1])))
+    assert "beyond the knots" in found.text
+
+
 def test_columns_of_other_documents_and_swapped_ones(halves):
     first, second = halves
     terms = {0: Line(1.0), 3: Line(1.0), 1: Line(0.1)}
@@ -266,7 +290,6 @@ def test_a_broken_summary_is_said(model, halves):
         check(model.replace(summary=[entry]), halves[1])
 
 
-@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")
 def test_clicks(model, halves):
     from leanrank.data import read_clicks
 
@@ -300,6 +323,7 @@ def test_clicks(model, halves):
     found = check(model.replace(feature_names=tuple(names[6:])), log, depth=3)
     assert {"logged", "doubly-robust"} <= set(found.clicks)
     assert found.clicks["logged"].value == 1.0
+    assert "of 3 lists are effective" in found.notes[-1]
 
 
 def test_page(model, halves, tmp_path):

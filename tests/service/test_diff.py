@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import leanrank
-from leanrank.data import RankingData, make_ranking, read_clicks
+from leanrank.data import ClickLog, RankingData, make_ranking, read_clicks
 from leanrank.errors import InputError
 from leanrank.metrics import compare, evaluate
 from leanrank.model import Levels, Line, Model, Ramps, Surface
@@ -192,6 +192,13 @@ def test_clicks_give_expected_clicks():
     assert found.value("clicks") == found.clicks["doubly-robust"].difference
     assert found.verdict.startswith("better: clicks")
     assert not found.failures(["clicks < 0"])
+    assert not found.notes
+    few = clicks.data, clicks.row[:40], clicks.position[:40], clicks.clicked[:40]
+    short = ClickLog(*few, clicks.list_ptr[:21], 0, clicks.propensity[:40])
+    told = diff(down, up, short, k=1)
+    assert all("of 20 lists are effective" in note for note in told.to_dict()["notes"])
+    assert len(told.notes) == 2  # one per model
+    assert told.notes[0] in repr(told)
 
 
 def test_frames_with_categories():

@@ -6,7 +6,9 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from leanrank.data import RankingData, make_ranking
+from leanrank import LeanRanker
+from leanrank.data import RankingData, join_judgments, make_ranking
+from leanrank.data.trec import Qrels
 from leanrank.errors import InputError
 from leanrank.model import Line, Model
 from leanrank.service.judge_next import gain_chances, judge_next
@@ -136,6 +138,30 @@ def test_expected_gains_beat_the_majority_and_trusted_ones_help():
     means = {name: np.mean(each) for name, each in errors.items()}
     assert means["expected"] < 0.8 * means["majority"]
     assert means["trusted"] < 1.02 * means["expected"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_ranker_learns_from_expected_gains_as_they_are():
+    truth, ratings = made_up(0, share=1.0)
+    queries, documents = zip(*ratings.items, strict=True)
+    gains = dawid_skene(ratings).gains()
+    rng, level = np.random.default_rng(0), [truth[int(name[1:])] for name in documents]
+    X = np.column_stack((level + rng.normal(size=300), rng.normal(size=(300, 3))))
+    features = RankingData(X, qid=queries, doc_ids=documents)
+    data = join_judgments(features, Qrels(queries, documents, gains))
+    found = dict(zip(zip(data.qid, data.doc_ids, strict=True), data.y, strict=True))
+    assert found == dict(zip(ratings.items, gains, strict=True))
+    ranker = LeanRanker(gain="linear", max_pairs=0, curves=None).fit(data)
+    w, total = ranker.to_model().coef, 0.0
+    for q in range(data.n_queries):  # the softmax loss with these gains
+        rows = slice(*data.query_ptr[q : q + 2])
+        if np.ptp(data.y[rows]):
+            u, target = data.X[rows] @ w, data.y[rows] / data.y[rows].sum()
+            total += np.log(np.exp(u).sum()) - target @ u
+    training = ranker.to_model().provenance["training"]
+    penalty = training["objective"] - total / np.sum(data.informative)
+    assert 0 < penalty < 0.1
+    assert abs(w[0]) == np.abs(w).max()
 
 
 def test_files_with_judges(tmp_path):
