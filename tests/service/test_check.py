@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 
 import leanrank
 from leanrank import LeanRanker
@@ -114,7 +114,14 @@ def test_nothing_changed(model, halves):
     assert found.verdict.startswith("still right")
     values = evaluate(halves[1], model.predict(halves[1])).per_query["ndcg@10"]
     assert found.measures["ndcg@10"].now == pytest.approx(np.nanmean(values))
-    assert found.measures["ndcg@10"].then is not None
+    one = found.measures["ndcg@10"]
+    training = model.provenance["training"]["held_out"]
+    assert (one.then, one.then_error) == (training["ndcg@10"], training["ndcg@10_error"])
+    known = values[~np.isnan(values)]
+    error = np.sqrt(np.var(known, ddof=1) / len(known))
+    assert one.now_error == pytest.approx(error)
+    z = (np.mean(known) - one.then) / np.sqrt(error**2 + one.then_error**2)
+    assert one.p == pytest.approx(norm.cdf(z))
     assert "no need" in found.refit_text
     assert check(model, halves[1]).to_dict() == found.to_dict()
     unlabelled = check(model, halves[1].replace(y=np.full(len(halves[1]), np.nan)))
@@ -156,6 +163,11 @@ def test_damage_is_named(kind, model, halves):
     first = found.findings[0]
     assert (first.feature, first.kind) == (f"f{at + 1}", what)
     assert text in first.text
+    if kind == "shift":
+        entry = next(each for each in model.summary if each["feature"] == at)
+        shares = [np.mean(X[:, at] <= cut) for cut in entry["cuts"]]
+        apart = max(abs(a - b) for a, b in zip(shares, entry["values"], strict=False))
+        assert first.text.endswith(f"distance {apart:.2f}")
 
 
 @pytest.mark.parametrize("factor", [10, 60, 100, 1000, 1024, 3600])
@@ -241,7 +253,7 @@ def test_held_out_gain_by_hand(model, halves):
     first = np.isin(
         np.arange(len(today.plan.scale)), np.random.default_rng(4).permutation(queries)[::2]
     )
-    total, saved = 0.0, 0.0
+    total, saved, gains = 0.0, 0.0, np.zeros(len(first))
     for half in (first, ~first):
         w = today.solve(1e-3, queries=~half).w
         u0, u1 = (today.problem().scores(each) for each in (today.w, w))
@@ -253,8 +265,14 @@ def test_held_out_gain_by_hand(model, halves):
             ]
             total += losses[0]
             saved += losses[0] - losses[1]
+            gains[q] = losses[0] - losses[1]
     assert gain.value == pytest.approx(saved / total, rel=1e-9)
-    assert gain.low <= gain.value <= gain.high
+    rng = np.random.default_rng(4)
+    rng.permutation(queries)
+    times = rng.multinomial(len(queries), [1 / len(queries)] * len(queries), size=1_000)
+    drawn = [sum(t * g for t, g in zip(row, gains[queries], strict=True)) for row in times]
+    expected = np.quantile(drawn, [0.01, 0.99]) / total
+    np.testing.assert_allclose([gain.low, gain.high], expected, atol=1e-9)
 
 
 def test_threshold_allows_for_the_number_of_figures(halves):
@@ -264,6 +282,17 @@ def test_threshold_allows_for_the_number_of_figures(halves):
     few = largest_by_chance(figures[:1], errors[0], 0)
     many = largest_by_chance(figures, np.concatenate(errors), 0)
     assert 2.3 < few < many < 8
+    influence, n = figures[0].influence, len(figures[0].influence)
+    rng, largest = np.random.default_rng(0), []
+    for _ in range(10):
+        times = rng.multinomial(n, np.full(n, 1 / n), size=100)
+        noise = rng.standard_normal((100, influence.shape[1])) * errors[0]
+        for counts, luck in zip(times, noise, strict=True):
+            drawn = np.repeat(influence, counts, axis=0)  # queries, some several times
+            error = np.maximum(np.sqrt(n * np.var(drawn, axis=0, ddof=1)), 1 / n)
+            z = (drawn.sum(axis=0) + luck) / np.sqrt(error**2 + errors[0] ** 2)
+            largest.append(np.abs(z).max())
+    assert few == pytest.approx(np.quantile(largest, 0.98), rel=1e-9)
 
 
 def test_summary_is_small_and_optional(model, halves, tmp_path):

@@ -55,6 +55,8 @@ class Check:
 
     Attributes
     ----------
+    model : Model
+    data : RankingData
     findings : list of Finding
         Features that changed, largest first.
     measures : dict of str to Measured
@@ -67,10 +69,10 @@ class Check:
         What could not be checked, and why.
     threshold : float
         Standard errors from which a figure counts as different.
-    n_queries, n_documents : int
     """
 
     model: Model
+    data: RankingData
     findings: list[Finding]
     measures: dict[str, Measured]
     clicks: dict[str, Any]
@@ -78,8 +80,6 @@ class Check:
     held_out: Gain | None
     notes: list[str]
     threshold: float
-    n_queries: int
-    n_documents: int
 
     @property
     def alarms(self) -> list[str]:
@@ -140,8 +140,8 @@ class Check:
         return {
             "verdict": self.verdict,
             "alarms": self.alarms,
-            "queries": self.n_queries,
-            "documents": self.n_documents,
+            "queries": self.data.n_queries,
+            "documents": len(self.data),
             "features": [vars(each) for each in self.findings],
             "measures": {name: vars(one) for name, one in self.measures.items()},
             "clicks": {name: vars(one) for name, one in self.clicks.items()},
@@ -153,9 +153,9 @@ class Check:
 
     def write(self, path: str | os.PathLike[str], *, title: str = "Is it still right?") -> None:
         """Write an HTML page that opens from disk and loads nothing; ``"-"`` is standard output."""
-        from leanrank.service.pages import write_check
+        from leanrank.service.pages import write_page
 
-        write_check(self, path, title)
+        write_page(self, path, title)
 
     def __repr__(self) -> str:
         lines = [f"Check: {self.verdict}", *(f"  {alarm}" for alarm in self.alarms)]
@@ -234,10 +234,7 @@ def check(
             notes.append("there are no labels, so measures and the gain of a refit are unknown")
     except (ModelError, InputError) as error:
         notes.append(str(error))
-    return Check(
-        known, findings, measured, clicks, bound, gain, notes, threshold, documents.n_queries,
-        len(documents),
-    )  # fmt: skip
+    return Check(known, documents, findings, measured, clicks, bound, gain, notes, threshold)
 
 
 def held_out_gain(today: Today, seed: int = 0) -> Gain:

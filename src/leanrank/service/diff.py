@@ -206,9 +206,9 @@ class Diff:
 
     def write(self, path: str | os.PathLike[str], *, title: str = "Old and new model") -> None:
         """Write an HTML page that opens from disk and loads nothing; ``"-"`` is standard output."""
-        from leanrank.service.pages import write_diff
+        from leanrank.service.pages import write_page
 
-        write_diff(self, path, title)
+        write_page(self, path, title)
 
     def __repr__(self) -> str:
         lines = [f"Diff: {self.verdict}"]

@@ -162,21 +162,14 @@ def _with_error(value: float | None, error: float | None) -> str:
     return f"{value:.4f}" if error is None else f"{value:.4f} ± {error:.4f}"
 
 
-def write_diff(found: Diff, path: str | os.PathLike[str], title: str) -> None:
-    """Write the page of a difference between two models."""
-    lead = f"{len(found.overlap):,} queries, {len(found.data):,} documents."
-    parts = [_section(one) for one in diff_sections(found)]
-    parts.insert(4, _curves(found))  # after the table of the terms
-    _write(path, title, lead, parts)
-
-
-def write_check(found: Check, path: str | os.PathLike[str], title: str) -> None:
-    """Write the page of a check."""
-    lead = f"{found.n_queries:,} queries, {found.n_documents:,} documents."
-    _write(path, title, lead, [_section(one) for one in check_sections(found)])
-
-
-def _write(path: str | os.PathLike[str], title: str, lead: str, parts: Sequence[str]) -> None:
+def write_page(found: Diff | Check, path: str | os.PathLike[str], title: str) -> None:
+    """Write the page of a difference between two models, or of a check."""
+    if isinstance(found, Diff):
+        parts = [_section(one) for one in diff_sections(found)]
+        parts.insert(4, _curves(found))  # after the table of the terms
+    else:
+        parts = [_section(one) for one in check_sections(found)]
+    lead = f"{found.data.n_queries:,} queries, {len(found.data):,} documents."
     with atomic_write(path) as stream:
         stream.write(static_page(title, lead, "".join(parts), style=STYLE))
 
