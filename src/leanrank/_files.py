@@ -6,7 +6,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,9 +18,6 @@ try:
     import fcntl
 except ImportError:  # Windows: files are written whole, and not locked
     fcntl = None  # type: ignore[assignment]
-
-PREVIOUS = ".previous"
-"""Suffix of the previous version of a state file."""
 
 
 @contextlib.contextmanager
@@ -84,14 +80,14 @@ def not_written(error: OSError) -> str:
 
 
 class HeldFile:
-    """A state file that this process locks until it is closed or the process ends.
+    """A state file that one process uses at a time, until it is closed or the process ends.
 
-    The lock is the operating system's: a killed process leaves none.
+    The lock is the operating system's, on a hidden file beside it: a killed process holds none.
 
     Parameters
     ----------
     path : path
-        Created if missing, and removed on closing if nothing was written.
+        The state file; it appears with the first content.
 
     Examples
     --------
@@ -108,62 +104,49 @@ class HeldFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._target = Path(os.path.realpath(path))
+        if self._target.exists() and not self._target.is_file():
+            raise FileError(f"{self.path}: cannot be used (it is not a regular file)")
+        self._lock_path = self._target.with_name(f".{self._target.name[:200]}.lock")
         try:
-            self._handle = self._acquire()
+            self._lock = open(self._lock_path, "wb")  # noqa: SIM115  (held until it is closed)
         except OSError as error:
-            if isinstance(error, FileError):
-                raise
             raise FileError(f"{self.path}: cannot be used ({error.strerror or error})") from error
-
-    @property
-    def previous(self) -> Path:
-        """Where the content before the last ``replace`` is, if there was any."""
-        return self._target.with_name(self._target.name + PREVIOUS)
+        if not self._is_mine():
+            self._lock.close()
+            raise FileError(
+                f"{self.path}: another process is using this file: wait until it ends, or give "
+                "another name"
+            )
 
     def read(self) -> bytes:
         """Return the whole content."""
-        with open(os.dup(self._handle), "rb") as stream:
-            stream.seek(0)
-            return stream.read()
+        try:
+            return self._target.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise FileError(f"{self.path}: cannot be read ({error.strerror or error})") from error
 
     def append(self, content: bytes, at: int | None = None) -> None:
         """Add to the end, after cutting the file off ``at`` a place; on disk when this returns."""
-        with self._file_errors():
+        with self._file_errors(), open(self._target, "ab") as stream:
             if at is not None:
-                os.ftruncate(self._handle, at)
-            os.lseek(self._handle, 0, os.SEEK_END)
-            _write_all(self._handle, content)
-            os.fsync(self._handle)
+                stream.truncate(at)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def replace(self, content: bytes) -> None:
-        """Replace the content atomically, and keep the previous version."""
-        with self._file_errors():
-            handle, name = _create(self._target)
-            try:
-                _write_all(handle, content)
-                _lock(handle)
-                if os.fstat(self._handle).st_size:
-                    spare = f"{name}.old"
-                    os.link(self._target, spare)
-                    os.replace(spare, self.previous)
-                    _remove(spare)  # a rename between two names of one file does nothing
-                os.fsync(handle)
-                _publish(name, self._target)
-            except BaseException:
-                os.close(handle)
-                _remove(name)
-                raise
-            os.close(self._handle)
-            self._handle = handle
+        """Replace the content atomically."""
+        with self._file_errors(), atomic_write(self._target, "wb") as stream:
+            stream.write(content)
 
     def close(self) -> None:
         """Release the file."""
-        if self._handle < 0:
-            return
-        if self._made and os.fstat(self._handle).st_size == 0:
-            _remove(str(self._target))
-        os.close(self._handle)
-        self._handle = -1
+        if not self._lock.closed:
+            if fcntl is not None:  # elsewhere, what is open cannot be removed
+                _remove(str(self._lock_path))
+            self._lock.close()
 
     def __enter__(self) -> HeldFile:
         return self
@@ -171,34 +154,22 @@ class HeldFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _acquire(self) -> int:
-        while True:
-            self._made = not self._target.exists()
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            handle = os.open(self._target, flags, 0o666)
-            try:
-                if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise FileError(f"{self.path}: this is not a regular file: give another name")
-                _lock(handle)
-                if os.path.samestat(os.fstat(handle), os.stat(self._target)):
-                    return handle
-            except FileNotFoundError:
-                pass  # removed by its owner meanwhile
-            except BlockingIOError:
-                os.close(handle)
-                raise FileError(
-                    f"{self.path}: another process is using this file: wait until it ends, or give "
-                    "another name"
-                ) from None
-            except BaseException:
-                os.close(handle)
-                raise
-            os.close(handle)
+    def _is_mine(self) -> bool:
+        """Lock the hidden file; False if another process has it, or removed it meanwhile."""
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return os.path.samestat(os.fstat(self._lock.fileno()), os.stat(self._lock_path))
+        except (BlockingIOError, FileNotFoundError):
+            return False
 
     @contextlib.contextmanager
     def _file_errors(self) -> Iterator[None]:
         try:
             yield
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.path}: {not_written(error)}") from error
 
@@ -241,17 +212,6 @@ def file_identity(path: str) -> dict[str, Any]:
 
 
 _WHOLE, _SAMPLE = 2**26, 2**16  # about a tenth of a second
-
-
-def _lock(handle: int) -> None:
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _write_all(handle: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(handle, left) :]
 
 
 def _create(target: Path) -> tuple[int, str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import stat
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any
 
 from leanrank.errors import CacheWarning, InputError
@@ -41,8 +39,8 @@ def kernel(
 
     Division by zero follows NumPy (inf or nan), not Python. The result is cached, so that a process
     pays for compilation only when the code or the machine changes: in ``NUMBA_CACHE_DIR``, else
-    beside the module or in the user's cache, else in a private folder among the temporary files.
-    Where nothing can be written, every process compiles for itself.
+    beside the module or in the user's cache. Where nothing can be written, every process compiles
+    for itself, and a ``CacheWarning`` says so.
 
     ``fastmath`` lists what the compiler may do to sums, such as "contract"; the result is the same
     in every thread. ``inline="always"`` puts a function into its callers, which spares counting the
@@ -69,15 +67,12 @@ def pair_function(function: Callable[[float, float], tuple[float, float]]) -> An
 
 def _cached(compiled: Any) -> Any:
     """Keep compiled code on disk, where a place for it is found."""
-    for folder in (None, private_folder):
-        try:
-            with _caching_in(None if folder is None else folder()):
-                compiled.enable_caching()
-        except RuntimeError:  # Numba found no place to write to
-            continue
+    try:
+        compiled.enable_caching()
+    except RuntimeError:  # Numba found no place to write to
+        _warn_once("no folder is writable")
+    else:
         _forgive(compiled)
-        return compiled
-    _warn_once("no folder is writable")
     return compiled
 
 
@@ -153,41 +148,6 @@ class _Unlocked:
         described["data"] = (described["data"][0], False)
         self.__array_interface__ = described
         self.array = array  # which must not go away
-
-
-@lru_cache(maxsize=1)
-def private_folder() -> str | None:
-    """Return a folder that only this user can write to, or None.
-
-    What lies in the cache is run, so a folder that somebody else made or may change is not used.
-    """
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    try:
-        place = tempfile.gettempdir()
-        named = (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "/usr/tmp")
-        if place == os.getcwd() and place not in named:
-            return None  # Python's last resort is wherever the user works
-        folder = os.path.join(place, f"leanrank-kernels-{user}")
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, mode=0o700)
-        found = os.lstat(folder)
-    except OSError:
-        return None
-    mine = not hasattr(os, "getuid") or found.st_uid == user
-    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-    return folder if mine and private else None
-
-
-@contextlib.contextmanager
-def _caching_in(folder: str | None) -> Iterator[None]:
-    """Make Numba look for a place to cache in this folder first."""
-    before = numba.config.CACHE_DIR
-    if folder is not None:
-        numba.config.CACHE_DIR = folder
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 def _forgive(compiled: Any) -> None:

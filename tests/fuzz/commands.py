@@ -157,7 +157,7 @@ def commands(rng: random.Random, folder: Path) -> None:
     assert "error: unexpected" not in said, f"{words}: {said}"
     made = [name for name in ("out.json", "out.txt", "out.csv", "out.sql") if Path(name).exists()]
     for path in folder.iterdir():  # a word that was taken for the name of a file to write
-        if path.is_file() and path.name.removesuffix(".previous") in words:
+        if path.is_file() and path.name in words:
             path.unlink()
     sentences = [line for line in said.splitlines() if line.startswith("leanrank: error: ")]
     assert all(len(line) <= LONGEST + 60 for line in sentences), f"{words}: {said}"

@@ -284,9 +284,7 @@ def load_checkpoint(file: HeldFile, made_by: dict[str, Any]) -> dict[str, Any] |
     ``made_by`` is what the run depends on: version, algorithm, parameters, epochs, sources.
     """
     content, remedy = file.read(), "give another file, or delete this one to start again"
-    if file.previous.exists():
-        remedy = f"rename {file.previous.name}, the one before it, to go on from there"
-    elif not content:
+    if not content:
         return None
     try:
         found = read_state(content, dict[str, Any], _MAGIC, _SCHEMA)
