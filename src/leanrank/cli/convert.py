@@ -155,7 +155,7 @@ def join(
         warn(sentence)
     if json:
         sizes: dict[str, Any] = {"logged": joined.n_logged, "judged": joined.n_judged}
-        sizes |= {"unjudged": joined.unjudged.count, "unlogged": joined.unlogged.count}
+        sizes |= {"unjudged": len(joined.unjudged), "unlogged": len(joined.unlogged)}
         sizes |= {"repeated": joined.n_repeated, "missing": joined.filled}
         screen.print_json({"target": output, **screen.sizes(joined.data), **sizes})
     else:

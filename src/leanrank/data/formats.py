@@ -162,11 +162,10 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
             "give one size per query, or remove the file"
         )
     ptr = np.concatenate(([0], np.cumsum(sizes[sizes > 0], dtype=np.int64)))
-    if data.n_queries > 1:
-        if data.order is None and np.array_equal(ptr, data.query_ptr):
-            return data
-        raise InputError(
-            f"{file}: its queries are not those of the data's own qid: remove one of the two"
-        )
-    numbers = np.arange(len(ptr) - 1)
-    return data.with_fields(query_ids=numbers, query_ptr=ptr)
+    if data.n_queries == 1:
+        return data.with_fields(query_ids=np.arange(len(ptr) - 1), query_ptr=ptr)
+    if data.order is None and np.array_equal(ptr, data.query_ptr):
+        return data
+    raise InputError(
+        f"{file}: its queries are not those of the data's own qid: remove one of the two"
+    )

@@ -17,7 +17,7 @@ import numpy as np
 
 from leanrank._files import atomic_write, not_written
 from leanrank._mapped import Spool
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
 from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import DENSE_FROM, csr
@@ -257,7 +257,7 @@ def _rows_of_file(
 def gather(
     chunks: Iterable[RankingData], folder: str | None, storage: str, n_features: int = 0
 ) -> RankingData:
-    """Put chunks of rows together; what has an entry per value is mapped from temporary files.
+    """Put chunks of rows together; features are mapped from temporary files.
 
     Parameters
     ----------
@@ -270,21 +270,18 @@ def gather(
     n_features : int
         At least so many, if chunks are sparse.
     """
-    spools: dict[str, Spool] = {}
     alike: Any = None
-    heads: list[AnyArray] = []
-    lengths: list[IntArray] = []
-    weights: list[FloatArray] = []
+    beside: dict[str, list[Any]] = {name: [] for name in _BESIDE}
     seen: set[str] = set()
     last, n_rows, named = None, 0, False
-    names: tuple[str, ...] | None = None
     for chunk in chunks:
-        parts = _chunk_parts(chunk)
+        X = chunk.X
+        extras = tuple(getattr(chunk, name) is None for name in _OPTIONAL)
         width = None if chunk.is_sparse else chunk.n_features
-        form = (parts.keys(), chunk.X.dtype, width, chunk.feature_names, chunk.query_weight is None)
+        form = (extras, X.dtype, width, chunk.feature_names)
         if alike is None:
-            alike, names = form, chunk.feature_names
-            spools = {name: Spool(values.dtype, folder) for name, values in parts.items()}
+            alike, names, values = form, chunk.feature_names, Spool(X.dtype, folder)
+            indices = Spool(np.int32, folder) if chunk.is_sparse else None
         if form != alike:
             raise InputError(
                 "the parts of the data differ in features, storage or extra columns: they must be "
@@ -300,61 +297,55 @@ def gather(
                 )
             seen.add(query)
             last = query
-        for name, values in parts.items():
-            spools[name].append(values)
-        heads.append(chunk.query_ids)
-        lengths.append(np.diff(chunk.query_ptr))
-        if chunk.query_weight is not None:
-            weights.append(chunk.query_weight)
+        if indices is None:
+            values.append(X)
+        else:
+            entries = slice(int(X.indptr[0]), int(X.indptr[-1]))
+            values.append(X.data[entries])
+            indices.append(X.indices[entries])
+            beside["row_sizes"].append(np.diff(X.indptr))
+        for name in ("y", "query_ids", *_OPTIONAL):
+            own = getattr(chunk, name)
+            beside[name].append(None if own is None else own.copy())  # it may be a column of X
+        beside["query_sizes"].append(np.diff(chunk.query_ptr))
+        ids = [""] * len(chunk) if chunk.doc_ids is None else chunk.doc_ids.tolist()
+        beside["doc_ids"].append(pa.array(map(str, ids), pa.large_string()))
         n_rows += len(chunk)
         n_features = max(n_features, chunk.n_features)
         named |= chunk.doc_ids is not None
     if alike is None:
         raise InputError("there is no data to write")
-    found = {name: spool.mapped() for name, spool in spools.items()}
-    runs = group_rows(_joined(heads))
-    ends = np.concatenate(([0], np.cumsum(np.concatenate(lengths))))
-    if "indices" in found:
-        X = csr(found["values"], found["indices"], _starts(found["row_sizes"]), n_features)
-        full = len(found["values"]) >= DENSE_FROM * n_rows * n_features
+
+    def joined(name: str) -> Any:
+        return None if beside[name][0] is None else np.concatenate(beside[name])
+
+    runs = group_rows(_joined(beside["query_ids"]))
+    weights = joined("query_weight")
+    if indices is None:
+        X = values.mapped().reshape(n_rows, n_features)
+    else:
+        X = csr(values.mapped(), indices.mapped(), _starts(joined("row_sizes")), n_features)
+        full = values.size >= DENSE_FROM * n_rows * n_features
         if storage == "dense" or (storage == "auto" and full):
             filled = Spool(X.dtype, folder)
             for low, high in row_blocks(n_rows):
                 filled.append(X[low:high].toarray())
             X = filled.mapped().reshape(n_rows, n_features)
-    else:
-        X = found["values"].reshape(n_rows, n_features)
-    letters = [None, _buffer(_starts(found["id_sizes"])), _buffer(found["id_letters"])]
     return RankingData.of_fields(
         X=X,
-        y=found["y"],
+        y=joined("y"),
         query_ids=runs.query_ids,
-        query_ptr=ends[runs.query_ptr],
-        doc_ids=Texts(pa.Array.from_buffers(pa.large_string(), n_rows, letters)) if named else None,
+        query_ptr=_starts(joined("query_sizes"))[runs.query_ptr],
+        doc_ids=Texts(pa.concat_arrays(beside["doc_ids"])) if named else None,
         feature_names=names,
-        sample_weight=found.get("sample_weight"),
-        query_weight=one_of_each_query(np.concatenate(weights), runs.query_ptr)
-        if weights
-        else None,
-        offset=found.get("offset"),
+        sample_weight=joined("sample_weight"),
+        query_weight=None if weights is None else one_of_each_query(weights, runs.query_ptr),
+        offset=joined("offset"),
     )
 
 
-def _chunk_parts(chunk: RankingData) -> dict[str, AnyArray]:
-    """Return what a chunk has per row or value, to be appended to that of others."""
-    X, given = chunk.X, {"y": chunk.y, "sample_weight": chunk.sample_weight, "offset": chunk.offset}
-    parts: dict[str, AnyArray] = {name: each for name, each in given.items() if each is not None}
-    if chunk.is_sparse:
-        entries = slice(int(X.indptr[0]), int(X.indptr[-1]))
-        sizes = np.diff(X.indptr).astype(np.int64)
-        parts |= {"values": X.data[entries], "indices": X.indices[entries], "row_sizes": sizes}
-    else:
-        parts["values"] = X
-    ids = [""] * len(chunk) if chunk.doc_ids is None else chunk.doc_ids.tolist()
-    encoded = [b"" if name is None else str(name).encode() for name in ids]
-    parts["id_letters"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-    parts["id_sizes"] = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    return parts
+_OPTIONAL = ("sample_weight", "query_weight", "offset")
+_BESIDE = ("y", "query_ids", "query_sizes", "row_sizes", "doc_ids", *_OPTIONAL)
 
 
 def _starts(sizes: AnyArray) -> IntArray:

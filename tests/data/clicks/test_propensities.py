@@ -21,14 +21,11 @@ def documents():
     return make_ranking(n_queries=60, docs_per_query=10, n_levels=2, random_state=3)
 
 
-@pytest.mark.parametrize(
-    ("method", "swaps", "eta"),
-    [("adjacent", "adjacent", 1.0), ("top", "top", 1.0), ("top", "shuffle", 0.0)],
-)
-def test_swaps_give_the_propensities(documents, method, swaps, eta):
+@pytest.mark.parametrize(("swaps", "eta"), [("adjacent", 1.0), ("shuffle", 0.0)])
+def test_swaps_give_the_propensities(documents, swaps, eta):
     clicks = make_clicks(documents, 150_000, eta=eta, swaps=swaps, random_state=1)
     truth = np.arange(1, 11) ** -eta
-    assert np.allclose(estimate_propensities(clicks, method), truth, rtol=0.12)
+    assert np.allclose(estimate_propensities(clicks), truth, rtol=0.12)
 
 
 def by_hand(clicks, k, other):
@@ -46,10 +43,8 @@ def by_hand(clicks, k, other):
 
 def test_the_estimate_is_that_of_mantel_and_haenszel(documents):
     clicks = make_clicks(documents.queries[:6], 3000, eta=0.7, swaps="shuffle", list_length=4)
-    top = estimate_propensities(clicks, "top")
-    assert np.allclose(top, [1, *(by_hand(clicks, k, 1) for k in (2, 3, 4))])
     ratios = [1, *(by_hand(clicks, k, k - 1) for k in (2, 3, 4))]
-    assert np.allclose(estimate_propensities(clicks, "adjacent"), np.cumprod(ratios))
+    assert np.allclose(estimate_propensities(clicks), np.cumprod(ratios))
 
 
 def test_sparse_counts_equal_dense_ones(documents):
@@ -130,5 +125,3 @@ def test_nothing_moved(documents):
     clicks = make_clicks(documents, 500)
     with pytest.raises(InputError, match="position 2 cannot be estimated"):
         estimate_propensities(clicks)
-    with pytest.raises(InputError, match="method='middle'"):
-        estimate_propensities(clicks, "middle")

@@ -82,9 +82,9 @@ def test_random_logs(seed):
             expected = [rows[query, document].get(name) for name in columns]
             assert [None if np.isnan(v) else v for v in x] == expected
             assert y == judged[query, document]
-        kept = len(log) - joined.unjudged.count
+        kept = len(log) - len(joined.unjudged)
         assert kept == len(rows) + joined.n_repeated
-        assert joined.unlogged.count == len(judged) - len(rows)
+        assert len(joined.unlogged) == len(judged) - len(rows)
 
 
 def test_a_data_set_joins_as_well(tmp_path):

@@ -17,8 +17,6 @@ from leanrank.data.clicks.click_log import ClickLog, ClickWeights, only_shown
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice
 
-METHODS = ("adjacent", "top")
-
 
 def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) -> ClickWeights:
     """Weigh clicks by the inverse propensity of their positions.
@@ -61,27 +59,25 @@ def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) ->
     return ClickWeights(n_clicks / looks, gain / lists)
 
 
-def estimate_propensities(clicks: ClickLog, method: str = "adjacent") -> FloatArray:
+def estimate_propensities(clicks: ClickLog) -> FloatArray:
     """Estimate the propensity of each position, the first being 1, from documents that moved.
 
     A document that was shown at two positions is clicked there in the ratio of their propensities,
     whatever its attraction. With n_d shows and c_d clicks of document d at k, and n'_d and c'_d at
-    l, the common ratio over all documents is estimated by Mantel and Haenszel's
+    the position above, the common ratio over all documents is estimated by Mantel and Haenszel's
 
-        p_k / p_l = Σ_d c_d n'_d / (n_d + n'_d)  /  Σ_d c'_d n_d / (n_d + n'_d),
+        p_k / p_{k−1} = Σ_d c_d n'_d / (n_d + n'_d)  /  Σ_d c'_d n_d / (n_d + n'_d),
 
-    which, where every document was swapped half of the time, is the ratio of clicks of the swap
-    experiment of Joachims et al. (2017), and copes with documents that moved for other reasons (two
-    ranking functions at work, say) as in Agarwal et al. (2019).
+    and the propensities are products of these ratios. Where every document was swapped half of the
+    time, a ratio is that of clicks in the swap experiment of Joachims et al. (2017); it also copes
+    with documents that moved for other reasons (two ranking functions at work, say), as in Agarwal
+    et al. (2019).
 
     Parameters
     ----------
     clicks : ClickLog
         In which some documents were shown at different positions for reasons that have nothing to
         do with who was looking.
-    method : {"adjacent", "top"}, default="adjacent"
-        "adjacent": a chain of ratios between neighbouring positions, for swaps of neighbours.
-        "top": each position against the first, for swaps with the first.
 
     Returns
     -------
@@ -96,33 +92,23 @@ def estimate_propensities(clicks: ClickLog, method: str = "adjacent") -> FloatAr
     >>> bool(np.allclose(estimate_propensities(clicks), [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5], atol=0.02))
     True
     """
-    check_choice("method", method, METHODS)
     last = int(clicks.position.max())
     row, place, shows, hits = _counts(clicks, last)
-    out: FloatArray = np.ones(last)
-    if method == "adjacent":
-        lower = np.flatnonzero((row[1:] == row[:-1]) & (place[1:] == place[:-1] + 1)) + 1
-        upper = lower - 1
-    else:
-        top_of = np.full(len(clicks.data), -1, dtype=np.int64)
-        top_of[row[place == 1]] = np.flatnonzero(place == 1)
-        lower = np.flatnonzero((place > 1) & (top_of[row] >= 0))
-        upper = top_of[row[lower]]
+    lower = np.flatnonzero((row[1:] == row[:-1]) & (place[1:] == place[:-1] + 1)) + 1
+    upper = lower - 1
     both = shows[lower] + shows[upper]
     below = np.bincount(place[lower] - 1, hits[lower] * shows[upper] / both, minlength=last)
     above = np.bincount(place[lower] - 1, hits[upper] * shows[lower] / both, minlength=last)
     silent = np.flatnonzero((below[1:] <= 0) | (above[1:] <= 0))
     if len(silent):
         k = int(silent[0]) + 2
-        other = k - 1 if method == "adjacent" else 1
         raise InputError(
-            f"the documents that were shown both at position {k} and at position {other} have no "
+            f"the documents that were shown both at position {k} and at position {k - 1} have no "
             f"clicks at one of the two, so the propensity of position {k} cannot be estimated: "
             "swap documents between them in more sessions, leave out what stands lower, or give "
             "propensities"
         )
-    out[1:] = below[1:] / above[1:]
-    return np.asarray(np.cumprod(out)) if method == "adjacent" else out
+    return np.asarray(np.cumprod(np.append(1.0, below[1:] / above[1:])))
 
 
 def _by_position(propensities: Any, position: IntArray) -> FloatArray:
@@ -166,7 +152,7 @@ def _counts(clicks: ClickLog, last: int) -> tuple[IntArray, IntArray, FloatArray
     return row, place + 1, shows.astype(np.float64), hits.astype(np.float64)
 
 
-SWAPS = ("none", "adjacent", "top", "shuffle")
+SWAPS = ("none", "adjacent", "shuffle")
 
 
 def make_clicks(
@@ -198,10 +184,9 @@ def make_clicks(
     scores : array-like, optional
         The ranking that is shown, one score per document in the order of ``data``; by default the
         order of ``data`` itself.
-    swaps : {"none", "adjacent", "top", "shuffle"}, default="none"
+    swaps : {"none", "adjacent", "shuffle"}, default="none"
         What is done to each list before it is shown: nothing; one pair of neighbours is swapped in
-        half of the lists; one document changes places with the first in half of the lists; all
-        documents are shuffled.
+        half of the lists; all documents are shuffled.
     random_state : int or None, default=0
 
     Returns
@@ -262,10 +247,8 @@ def _moved(
     if swaps == "shuffle":
         order = np.lexsort((rng.random(len(place)), session))
         return order - list_ptr[session]
-    low = np.zeros(len(sizes), dtype=np.int64)
     high = rng.integers(0, np.maximum(sizes - 1, 1)) + 1  # the lower of the two that change places
-    if swaps == "adjacent":
-        low = high - 1
+    low = high - 1
     high = np.where((rng.random(len(sizes)) < 0.5) & (high < sizes), high, low)
     mine_low, mine_high = low[session], high[session]
     source = np.where(place == mine_low, mine_high, place)

@@ -295,10 +295,12 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
                 f"{name} has {value.ndim} dimensions: give one value per document, such as one "
                 "column of it"
             )
-        if hasattr(value, "rechunk") and hasattr(X, "chunks") and _known(X) and _known(value):
-            if len(value) != len(X):
-                raise InputError(f"{name} has {len(value)} rows but X has {len(X)}")
-            value = value.rechunk((X.chunks[0],))
+        if hasattr(value, "rechunk") and hasattr(X, "chunks"):
+            sizes = [sum(each.chunks[0]) for each in (X, value)]  # NaN where they are not known
+            if sizes[0] == sizes[1]:
+                value = value.rechunk((X.chunks[0],))
+            elif not np.isnan(sizes).any():
+                raise InputError(f"{name} has {sizes[1]} rows but X has {sizes[0]}")
         pieces[name] = partition_list(value)
         if len(pieces[name]) != len(pieces["X"]):
             raise InputError(
@@ -306,10 +308,6 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
                 f"{len(pieces['X'])}: take both from one collection, or repartition one of them"
             )
     return pieces
-
-
-def _known(array: Any) -> bool:
-    return not any(np.isnan(size) for size in array.chunks[0])
 
 
 def _agree(facts: Sequence[Facts]) -> None:
@@ -339,7 +337,8 @@ def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     if not n_shared:
         parts = counted(len(rows), "partition")
         how = f"queries lie within the {parts}, which are used as they are"
-        return _said(Partitions(client, rows, facts, how))
+        log.info("%s", how)
+        return Partitions(client, rows, facts, how)
     arriving: list[list[Any]] = [[] for _ in rows]
     for at, home in enumerate(homes):
         if (home == at).all():
@@ -352,12 +351,8 @@ def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     facts = client.gather([client.submit(facts_of, each, pure=False) for each in merged])
     across = counted(n_shared, "query lies", "queries lie")
     how = f"{across} across partitions: the rows of each are brought together in one of them"
-    return _said(Partitions(client, merged, facts, how))
-
-
-def _said(partitions: Partitions) -> Partitions:
-    log.info("%s", partitions.how)
-    return partitions
+    log.info("%s", how)
+    return Partitions(client, merged, facts, how)
 
 
 def _assign(listed: list[tuple[AnyArray, IntArray]]) -> tuple[list[IntArray], int]:

@@ -6,7 +6,6 @@ import csv
 import os
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,22 +104,10 @@ def match_judgments(
     return joined
 
 
-@dataclass
-class Unmatched:
-    """How many (query, document) pairs had no partner, and the first of them."""
-
-    count: int = 0
-    examples: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, query: str, document: str) -> None:
-        """Count a pair."""
-        self.count += 1
-        if len(self.examples) < _EXAMPLES:
-            self.examples.append((query, document))
-
-    def __str__(self) -> str:
-        shown = ", ".join(f"{d[:24]!r} of query {q[:24]!r}" for q, d in self.examples)
-        return f"{shown}{', ...' if self.count > len(self.examples) else ''}"
+def _shown(pairs: list[tuple[str, str]]) -> str:
+    """Return the first of some pairs of a query and a document in words."""
+    shown = ", ".join(f"{d[:24]!r} of query {q[:24]!r}" for q, d in pairs[:_EXAMPLES])
+    return f"{shown}{', ...' if len(pairs) > _EXAMPLES else ''}"
 
 
 class Join:
@@ -133,8 +120,9 @@ class Join:
     n_logged, n_judged, n_repeated : int
         Entries of the feature log, judgments, and entries of the log that an entry further down, of
         the same query and document, replaced.
-    unjudged, unlogged : Unmatched
-        Entries of the log without a judgment, and judged documents without features.
+    unjudged, unlogged : list of (str, str)
+        Entries of the log without a judgment, and judged documents without features: queries and
+        documents.
     filled : dict of str to int
         How many joined documents had no value, by feature; ``fill`` stands in for these.
     """
@@ -147,7 +135,8 @@ class Join:
         self._judged = dict(zip(pairs, qrels.label.tolist(), strict=True))
         self.n_judged = len(self._judged)
         self.n_logged = self.n_matched = self.n_repeated = 0
-        self.unjudged, self.unlogged = Unmatched(), Unmatched()
+        self.unjudged: list[tuple[str, str]] = []
+        self.unlogged: list[tuple[str, str]] = []
         self.filled: dict[str, int] = {}
         self._rows: dict[tuple[str, str], int] = {}
         self._labels: list[float] = []
@@ -165,7 +154,7 @@ class Join:
         if pair in self._judged:
             self.n_matched += 1
         else:
-            self.unjudged.add(*pair)
+            self.unjudged.append(pair)
         if value is None:
             return -1
         self._labels.append(value)
@@ -176,15 +165,12 @@ class Join:
         if not self.n_logged:
             raise InputError(f"{where}: there are no logged documents")
         if not self.n_matched:
-            logged, rated = self.unjudged.examples[0], next(iter(self._judged))
             raise InputError(
-                f"{where}: no judged document is in the log, which has {Unmatched(1, [logged])} "
-                f"where the judgments have {Unmatched(1, [rated])}: name the fields of the right "
-                "ids (--query-field, --document-field)"
+                f"{where}: no judged document is in the log, which has {_shown(self.unjudged[:1])} "
+                f"where the judgments have {_shown(list(self._judged)[:1])}: name the fields of "
+                "the right ids (--query-field, --document-field)"
             )
-        for pair in self._judged:
-            if pair not in self._rows:
-                self.unlogged.add(*pair)
+        self.unlogged = [pair for pair in self._judged if pair not in self._rows]
         if isinstance(X, np.ndarray):
             missing = np.isnan(X)
             X = np.where(missing, self.fill, X)
@@ -197,19 +183,19 @@ class Join:
         """Return one sentence per kind of thing that did not match, was repeated or was filled."""
         found = []
         judged = {query for query, _ in self._judged}
-        if self.unjudged.count:
+        if self.unjudged:
             fate = "left out" if self.label is None else f"labelled {self.label:g}"
             queries = counted(len(self._queries - judged), "query", "queries")
             found.append(
                 f"of {counted(self.n_logged, 'logged entry', 'logged entries')}, "
-                f"{self.unjudged.count:,} without a judgment {fate} ({queries} without any): "
-                f"{self.unjudged}"
+                f"{len(self.unjudged):,} without a judgment {fate} ({queries} without any): "
+                f"{_shown(self.unjudged)}"
             )
-        if self.unlogged.count:
+        if self.unlogged:
             queries = counted(len(judged - self._queries), "query", "queries")
             found.append(
-                f"of {counted(self.n_judged, 'judgment')}, {self.unlogged.count:,} without "
-                f"features left out ({queries} not in the log): {self.unlogged}"
+                f"of {counted(self.n_judged, 'judgment')}, {len(self.unlogged):,} without "
+                f"features left out ({queries} not in the log): {_shown(self.unlogged)}"
             )
         if self.n_repeated:
             found.append(
