@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.sparse import csr_array, vstack
 
 from leanrank.data import RankingData
-from leanrank.data.sets.recipe import random_stream
+from leanrank.data.sets import random_stream
 from leanrank.execution import row_blocks
 
 _TRUTH, _DOCUMENTS = 0, 2  # uses of a seed
