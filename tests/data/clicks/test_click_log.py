@@ -44,8 +44,8 @@ GOOD = log(
 )
 
 
-def named_edges(clicks, **choices):
-    winner, loser, weight = click_preferences(clicks, **choices)
+def named_edges(clicks):
+    winner, loser, weight = click_preferences(clicks)
     ids, qid = clicks.data.doc_ids, clicks.qid
     assert np.array_equal(qid[winner], qid[loser])
     return {
@@ -54,7 +54,7 @@ def named_edges(clicks, **choices):
     }
 
 
-def brute_force(table, rules):
+def brute_force(table):
     edges = {}
     lists = {}
     for s, q, d, k, c in zip(*table.values(), strict=True):
@@ -63,9 +63,8 @@ def brute_force(table, rules):
         shown.sort()
         for at, (_, d, c) in enumerate(shown):
             losers = []
-            if c and "skip-above" in rules:
+            if c:
                 losers += [e for _, e, hit in shown[:at] if not hit]
-            if c and "skip-next" in rules:
                 losers += [e for _, e, hit in shown[at + 1 : at + 2] if not hit]
             for e in losers:
                 edges[str(q), d, e] = edges.get((str(q), d, e), 0) + 1
@@ -77,8 +76,6 @@ def test_a_small_log():
     assert (clicks.n_lists, clicks.n_without_clicks) == (3, 1)
     assert clicks.lists_per_query.tolist() == [2, 1]
     assert named_edges(clicks) == {("q", "b", "a"): 1, ("q", "b", "c"): 1}
-    assert named_edges(clicks, rules="skip-above") == {("q", "b", "a"): 1}
-    assert named_edges(clicks, rules=["skip-next"]) == {("q", "b", "c"): 1}
 
 
 def test_the_features_follow_the_documents_and_unshown_ones_are_dropped():
@@ -96,9 +93,6 @@ def test_the_features_follow_the_documents_and_unshown_ones_are_dropped():
 @given(st.data())
 def test_preferences_equal_brute_force(data):
     seed = data.draw(st.integers(0, 10_000))
-    rules = data.draw(
-        st.sampled_from([("skip-above",), ("skip-next",), ("skip-above", "skip-next")])
-    )
     rng = np.random.default_rng(seed)
     rows = []
     for session in range(rng.integers(1, 25)):
@@ -115,12 +109,12 @@ def test_preferences_equal_brute_force(data):
         "f": rng.normal(size=24),
     }
     clicks = read_clicks(table, features)
-    expected = brute_force(table, rules)
+    expected = brute_force(table)
     if expected:
-        assert named_edges(clicks, rules=rules) == expected
+        assert named_edges(clicks) == expected
     else:
         with pytest.raises(InputError, match="express no preference"):
-            click_preferences(clicks, rules)
+            click_preferences(clicks)
     silent = {(s, q) for s, q in zip(table["session"], table["query"], strict=True)}
     silent -= {(s, q) for s, q, _, _, c in zip(*table.values(), strict=True) if c}
     assert clicks.n_without_clicks == len(silent)
@@ -223,10 +217,8 @@ def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(FileError, match="no such file"):
         read_clicks(tmp_path / "none.csv", FEATURES)
     (tmp_path / "log.docx").write_text("x")
-    with pytest.raises(InputError, match="suffix names no table"):
+    with pytest.raises(InputError, match="suffix names no known format"):
         read_clicks(tmp_path / "log.docx", FEATURES)
-    with pytest.raises(InputError, match="not known"):
-        click_preferences(read_clicks(GOOD, FEATURES), ["skip-all"])
 
 
 def test_ids_are_numbered_alike_whatever_they_are():

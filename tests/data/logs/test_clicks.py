@@ -57,7 +57,8 @@ def ubi(write, tmp_path):
 
 
 def rows(log):
-    return [row for part in log.batches() for row in zip(*part.values(), strict=True)]
+    tables = [table.to_pydict() for table in log.batches()]
+    return [row for table in tables for row in zip(*table.values(), strict=True)]
 
 
 def test_ubi_rows(ubi):

@@ -8,7 +8,6 @@ weighed out (``leanrank.data.clicks``).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +16,8 @@ import numpy as np
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.clicks.columns import Ids, as_numbers, feature_data, number_ids, read_columns
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, check_choice
+from leanrank.errors import InputError
 
-RULES = ("skip-above", "skip-next")
 LAST_POSITION = 1_000_000
 
 
@@ -230,15 +228,15 @@ def read_clicks(
     return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()), chance)
 
 
-def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Preferences:
+def click_preferences(clicks: ClickLog) -> Preferences:
     """Turn clicks into preferences between documents (Joachims 2002).
+
+    A clicked document is preferred to each one above it that was not clicked ("skip above"), and to
+    the one right below it, if that was not clicked ("skip next").
 
     Parameters
     ----------
     clicks : ClickLog
-    rules : sequence of {"skip-above", "skip-next"}
-        "skip-above": a clicked document is preferred to each one above it that was not clicked.
-        "skip-next": and to the one right below it, if that was not clicked.
 
     Returns
     -------
@@ -255,10 +253,7 @@ def click_preferences(clicks: ClickLog, rules: Sequence[str] = RULES) -> Prefere
     >>> bool(np.all(clicks.qid[winner] == clicks.qid[loser]))
     True
     """
-    chosen = (rules,) if isinstance(rules, str) else tuple(rules)
-    for rule in chosen:
-        check_choice("rules", rule, RULES)
-    keys = np.concatenate([np.zeros(0, np.int64), *(_RULES[rule](clicks) for rule in set(chosen))])
+    keys = np.concatenate([_above(clicks), _next(clicks)])
     if len(keys) == 0:
         raise InputError(
             f"the {clicks.n_lists:,} lists of the click log express no preference: no click stands "
@@ -287,9 +282,6 @@ def _next(clicks: ClickLog) -> IntArray:
     below[clicks.list_ptr[:-1]] = False
     at = np.flatnonzero(clicks.clicked[:-1] & ~clicks.clicked[1:] & below[1:])
     return clicks.row[at] * len(clicks.data) + clicks.row[at + 1]
-
-
-_RULES = {"skip-above": _above, "skip-next": _next}
 
 
 _CHECKS: dict[str, tuple[Any, str]] = {

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
-from leanrank.data.formats import FORMATS, ROLES, load
+from leanrank.data.formats import FORMATS, ROLES, check_exists, format_name, load
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import FileError, InputError
+from leanrank.errors import InputError
 
 
 def read_columns(
@@ -41,18 +40,14 @@ def read_columns(
     from leanrank.data.tables.frames import as_table
 
     if isinstance(table, (str, os.PathLike)):
-        file = Path(table)
-        if not file.exists():
-            raise FileError(f"{file}: there is no such file")
-        tables = ("csv", "parquet", "arrow")
-        kind = next((k for k in tables if file.name.lower().endswith(FORMATS[k])), None)
-        if kind is None:
-            raise InputError(
-                f"{file}: the suffix names no table: use .csv, .parquet, .arrow or .feather"
-            )
+        file = os.fspath(table)
+        check_exists(file)
+        kind = format_name(file, None)
+        if kind == "letor":
+            raise InputError(f"{file}: this is no table: use .csv, .parquet, .arrow or .feather")
         texts = [names[role] for role in ("session", "query", "document") if role in names]
         with reading(file, kind):
-            source = TableFile(str(file), kind)
+            source = TableFile(file, kind)
             present = source.schema.names
             columns = None if only is None else [name for name in only if name in present]
             table = source.read(columns, texts)
@@ -116,13 +111,11 @@ def number_ids(column: Any, name: str, where: str = "the table") -> Ids:
 def as_numbers(column: Any, name: str, where: str) -> AnyArray:
     """Return an Arrow column of numbers or truth values as an array."""
     from leanrank.data.tables.arrow import side_numbers
+    from leanrank.data.tables.layout import is_number
 
-    try:
-        return np.asarray(side_numbers(column, name, where))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"column {name!r} holds something that is not a number") from error
+    if not is_number(column.type):
+        raise InputError(f"column {name!r} holds something that is not a number")
+    return np.asarray(side_numbers(column, name, where))
 
 
 def feature_data(features: Any, query: str, document: str) -> RankingData:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from leanrank._files import atomic_write
 from leanrank.data.clicks.click_log import ClickLog, read_clicks
 from leanrank.data.logs import (
@@ -79,11 +77,13 @@ class EngineClicks:
         else:
             raise FileError(f"{self.path}: there is no such file or directory")
 
-    def batches(self, part_rows: int = 65_536) -> Iterator[dict[str, list[Any]]]:
-        """Yield the columns session, query, document, position, clicked and timestamp, in parts.
+    def batches(self, part_rows: int = 65_536) -> Iterator[Any]:
+        """Yield tables of session, query, document, position, clicked and timestamp.
 
-        A part ends with the list that makes it ``part_rows`` long.
+        A table ends with the list that makes it ``part_rows`` long.
         """
+        from leanrank.data.tables import pa
+
         self.totals = {"lists": 0, "clicks": 0}
         self.counts.clear()
         self.examples.clear()
@@ -105,7 +105,7 @@ class EngineClicks:
             self.totals["lists"] += 1
             self._add(columns, shown, own)
             if len(columns["session"]) >= part_rows:
-                yield columns
+                yield pa.table(columns, schema=_schema())
                 columns = {name: [] for name in COLUMNS}
         for session, left in clicks.items():
             for _ in left:
@@ -115,7 +115,7 @@ class EngineClicks:
                 f"{self.path}: there is no list with a query and documents in this log"
             )
         if columns["session"]:
-            yield columns
+            yield pa.table(columns, schema=_schema())
 
     def sentences(self) -> list[str]:
         """Return what was left out or guessed, once all batches have been read."""
@@ -128,29 +128,22 @@ class EngineClicks:
 
     def join(self, features: Any) -> ClickLog:
         """Join the log with the features of its documents, as ``read_clicks`` takes them."""
-        parts = list(self.batches())
-        kinds = {"position": np.int64, "clicked": np.int64}
-        columns = {
-            name: np.array([v for part in parts for v in part[name]], kinds.get(name, object))
-            for name in COLUMNS[:-1]
-        }
-        return read_clicks(columns, features)
+        from leanrank.data.tables import pa
+
+        return read_clicks(pa.concat_tables(self.batches()), features)
 
     def write(self, target: str | os.PathLike[str], part_rows: int = 65_536) -> int:
         """Write the table as Parquet or CSV, part by part, and return the number of its rows."""
-        from leanrank.data.tables import csv, pa, pq
+        from leanrank.data.tables import csv, pq
 
         name, rows = os.fspath(target).lower(), 0
         if not name.endswith((".parquet", ".csv")):
             raise InputError(f"{target}: clicks are written as .parquet or .csv")
-        text = pa.string()
-        kinds = {"position": pa.int64(), "clicked": pa.int8()}
-        schema = pa.schema([(column, kinds.get(column, text)) for column in COLUMNS])
         make = pq.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
-        with atomic_write(target, "wb") as stream, make(stream, schema) as writer:
-            for columns in self.batches(part_rows):
-                writer.write_table(pa.table(columns, schema=schema))
-                rows += len(columns["session"])
+        with atomic_write(target, "wb") as stream, make(stream, _schema()) as writer:
+            for table in self.batches(part_rows):
+                writer.write_table(table)
+                rows += len(table)
         return rows
 
     def _count(self, what: str, example: Any) -> None:
@@ -201,6 +194,13 @@ class EngineClicks:
         columns["position"] += position.values()
         columns["clicked"] += [int(document in clicked) for document in position]
         columns["timestamp"] += [shown.timestamp] * len(position)
+
+
+def _schema() -> Any:
+    from leanrank.data.tables import pa
+
+    kinds = {"position": pa.int64(), "clicked": pa.int8()}
+    return pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
 
 
 def read_engine_clicks(
