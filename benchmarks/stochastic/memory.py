@@ -70,7 +70,7 @@ def _text_bytes_per_query() -> float:
     data = next(iter(stream_ranking(20, **SHAPE, dtype=np.float32)))  # type: ignore[arg-type]
     out = io.BytesIO()
     names = [str(name).encode() for name in data.query_ids.tolist()]
-    for block in lines_of(data, names, None, 1):
+    for block in lines_of(data, names, None):
         out.write(block)
     return len(out.getvalue()) / data.n_queries
 

@@ -30,7 +30,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """
     if os.fspath(path) == "-":
         stream = sys.stdout.buffer if "b" in mode else sys.stdout
-        with _named_errors("standard output"):
+        with named_errors("standard output"):
             yield stream
             stream.flush()
         return
@@ -47,7 +47,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             "is writable"
         ) from error
     try:
-        with _named_errors(path), os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
+        with named_errors(path), os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
             stream.flush()
             if not direct:
@@ -63,7 +63,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def _named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Name the file that there was no room for, which the system does not do."""
     try:
         yield
@@ -129,16 +129,19 @@ class HeldFile:
 
     def append(self, content: bytes, at: int | None = None) -> None:
         """Add to the end, after cutting the file off ``at`` a place; on disk when this returns."""
-        with self._file_errors(), open(self._target, "ab") as stream:
-            if at is not None:
-                stream.truncate(at)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+        try:
+            with open(self._target, "ab") as stream:
+                if at is not None:
+                    stream.truncate(at)
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise FileError(f"{self.path}: {not_written(error)}") from error
 
     def replace(self, content: bytes) -> None:
         """Replace the content atomically."""
-        with self._file_errors(), atomic_write(self._target, "wb") as stream:
+        with atomic_write(self._target, "wb") as stream:
             stream.write(content)
 
     def close(self) -> None:
@@ -163,15 +166,6 @@ class HeldFile:
             return os.path.samestat(os.fstat(self._lock.fileno()), os.stat(self._lock_path))
         except (BlockingIOError, FileNotFoundError):
             return False
-
-    @contextlib.contextmanager
-    def _file_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except FileError:
-            raise
-        except OSError as error:
-            raise FileError(f"{self.path}: {not_written(error)}") from error
 
 
 def check_name(path: str | os.PathLike[str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from leanrank._files import named_errors
 from leanrank._typing import AnyArray
-from leanrank.errors import FileError
 
 
 def is_mapped(array: Any) -> bool:
@@ -30,23 +30,13 @@ def scratch(shape: tuple[int, ...], dtype: Any, folder: str | None = None) -> An
         return np.zeros(shape, dtype=dtype)
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=folder) as file:
-        _take_room(file, n_bytes, folder or tempfile.gettempdir())
+        if hasattr(os, "posix_fallocate"):
+            # now: a mapped file that finds no room later ends the process
+            with named_errors(folder or tempfile.gettempdir()):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
         array = np.memmap(file, dtype=dtype, mode="w+", shape=shape)
     array.filename = os.path.join(folder or tempfile.gettempdir(), "scratch")
     return array
-
-
-def _take_room(file: IO[bytes], n_bytes: int, folder: str) -> None:
-    """Take the disk space of a file now: a mapped file that finds none later ends the process."""
-    if not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(file.fileno(), 0, n_bytes)
-    except OSError as error:
-        raise FileError(
-            f"{folder}: no room for a temporary file of {n_bytes:,} bytes ({error.strerror}): make "
-            "room, or work in a folder with more"
-        ) from error
 
 
 def empty_beside(X: AnyArray, shape: tuple[int, ...] | None = None, dtype: Any = None) -> AnyArray:
@@ -108,6 +98,7 @@ class Spool:
     def __init__(self, dtype: Any, folder: str | None = None) -> None:
         self.dtype = np.dtype(dtype)
         self.size = 0
+        self._folder = folder or tempfile.gettempdir()
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (it lives with the spool)
 
     def __del__(self) -> None:
@@ -118,7 +109,8 @@ class Spool:
         """Write values behind those before."""
         array = np.ascontiguousarray(values, dtype=self.dtype)
         if array.size:
-            self._file.write(array.reshape(-1).view(np.uint8).data)
+            with named_errors(self._folder):
+                self._file.write(array.reshape(-1).view(np.uint8).data)
             self.size += array.size
 
     def mapped(self) -> AnyArray:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,26 +28,17 @@ ROWS_PER_RANGE = 16_384
 """Documents in one unit of work: large enough to hide the cost of a call, small enough to share."""
 
 
-class Executor(Protocol):
-    """Something that applies a function to every item and returns the results in order."""
-
-    n_workers: int
-
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply ``function`` to every item; results in the order of the items."""
-
-
 class SerialExecutor:
-    """One after the other, in the calling thread."""
+    """Applies a function to one item after the other, in the calling thread."""
 
     n_workers = 1
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply ``function`` to every item in turn."""
+        """Apply ``function`` to every item; results in the order of the items."""
         return [function(item) for item in items]
 
 
-class ThreadExecutor:
+class ThreadExecutor(SerialExecutor):
     """A pool of threads; worth it because the kernels release the GIL."""
 
     def __init__(self, n_workers: int) -> None:
@@ -57,8 +48,12 @@ class ThreadExecutor:
         """Apply ``function`` to every item in the pool; results in the order of the items."""
         listed = list(items)
         if len(listed) < 2 or getattr(_worker, "busy", False):  # a worker must not wait for workers
-            return [function(item) for item in listed]
+            return super().map(function, listed)
         return list(_pool(self.n_workers, os.getpid()).map(function, listed))
+
+
+Executor: TypeAlias = SerialExecutor
+"""Either of the two."""
 
 
 def make_executor(n_jobs: int | None) -> Executor:

@@ -222,7 +222,7 @@ def test_untrusted_places_of_sparse_values(tmp_path, change):
     file = tmp_path / "a.arrow"
     dump(scattered(sparse=True).queries[:], file)
     changed(file, "indices", change)
-    with pytest.raises(InputError, match=r"a\.arrow: indices"):
+    with pytest.raises(InputError, match=r"a\.arrow: .*indices"):
         load(file)
 
 
@@ -315,7 +315,7 @@ def test_a_temporary_file_takes_its_room_at_once(monkeypatch, tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", no_room)
-    with pytest.raises(FileError, match=r"no room for a temporary file of 4,800 bytes \(No space"):
+    with pytest.raises(FileError, match=r"cannot be written \(No space left on device\)"):
         scratch((6, 100), np.float64, str(tmp_path))
     assert asked == [4800]
     assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ class RankingData:
         raise AttributeError(f"RankingData is immutable: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, ({name: getattr(self, name) for name in _FIELDS},))
+        return partial(RankingData.of_fields, **{n: getattr(self, n) for n in _FIELDS}), ()
 
     def with_fields(self, **fields: Any) -> RankingData:
         """Return a copy in which some fields differ, which are known to be valid."""
@@ -353,10 +354,6 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
 
 _FIELDS = tuple(RankingData.__annotations__)
 _REPLACEABLE = frozenset(_FIELDS) - {"query_ids", "query_ptr", "order"}
-
-
-def _rebuild(fields: dict[str, Any]) -> RankingData:
-    return RankingData.of_fields(**fields)
 
 
 def _frozen(value: Any) -> Any:

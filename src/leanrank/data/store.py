@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._files import atomic_write, not_written
+from leanrank._files import atomic_write
 from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
@@ -36,7 +36,7 @@ from leanrank.data.tables.layout import (
     schema_notes,
     weights_per_row,
 )
-from leanrank.errors import FileError, InputError, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import row_blocks
 
 
@@ -133,7 +133,7 @@ def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
         raise _OtherLayoutError
     table = pa.Table.from_batches([batch])
     columns = {role: name for role, name in layout.columns.items() if role != "doc_id"}
-    X = _mapped_matrix(batch, layout, content, where)
+    X = _mapped_matrix(batch, layout, content)
     data = assemble(X, table, replace(layout, columns=columns), where, runs=True)
     if len(set(data.query_ids.tolist())) < data.n_queries:
         raise _OtherLayoutError
@@ -143,7 +143,7 @@ def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
     return data.with_fields(doc_ids=Texts(documents))
 
 
-def _mapped_matrix(batch: Any, layout: Any, content: AnyArray, where: str) -> Matrix:
+def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix:
     lists = [batch.column(name) for name in layout.features]
     values = _view(lists[-1].values, content)
     if layout.n_features is None or values.dtype != layout.dtype:
@@ -153,17 +153,10 @@ def _mapped_matrix(batch: Any, layout: Any, content: AnyArray, where: str) -> Ma
     indices, ptr, other = (
         _view(a, content) for a in (lists[0].values, *(c.offsets for c in lists))
     )
-    try:  # kernels do not look at bounds
-        matrix = csr(values, indices, ptr, layout.n_features, sound=False)
-        matrix.check_format(full_check=True)
-        sound = np.array_equal(ptr, other) and matrix.has_canonical_format
-    except ValueError:
-        sound = False
-    if not sound:
-        raise InputError(
-            f"{where}: {INDICES} holds features outside 0..{layout.n_features - 1}, or not in "
-            "ascending order: the file is damaged, write it again"
-        )
+    matrix = csr(values, indices, ptr, layout.n_features, sound=False)
+    matrix.check_format(full_check=True)  # kernels do not look at bounds
+    if not np.array_equal(ptr, other) or not matrix.has_canonical_format:
+        raise ValueError(f"{INDICES} and {VALUES} do not fit, or are not in ascending order")
     return matrix
 
 
@@ -215,25 +208,20 @@ def write_store(
     True
     """
     folder = None if os.fspath(path) == "-" else os.path.dirname(os.path.abspath(path))
-    try:
-        storage = "as given"
-        if isinstance(source, (str, os.PathLike)):
-            source, storage = _rows_of_file(source, format, options)
-        if isinstance(source, RankingData):
-            data = source
-            if source.order is not None:
-                warn(
-                    f"{os.fspath(path)}: rows are written query by query, so they are in another "
-                    "order than in the source: scores of the one are not those of the other row by "
-                    "row"
-                )
-        else:
-            data = gather(source, folder, storage, options.get("n_features") or 0)
-        _write(_record_batch(data), path)
-    except OSError as error:
-        if isinstance(error, FileError) or error.errno is None:
-            raise
-        raise FileError(f"{path}: {not_written(error)}") from error
+    storage = "as given"
+    if isinstance(source, (str, os.PathLike)):
+        source, storage = _rows_of_file(source, format, options)
+    if not isinstance(source, RankingData):
+        data = gather(source, folder, storage, options.get("n_features") or 0)
+    else:
+        data = source
+        if source.order is not None:
+            warn(
+                f"{os.fspath(path)}: rows are written query by query, so they are in another "
+                "order than in the source: scores of the one are not those of the other row by "
+                "row"
+            )
+    _write(_record_batch(data), path)
     return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
 
 

@@ -182,11 +182,6 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
         source = [source]
     if isinstance(source, RankingData):
         raise InputError("a RankingData is already in memory: fit it, or give a list of chunks")
-    if not isinstance(source, Iterable):
-        raise InputError(
-            f"a stream cannot be made of {type(source).__name__}: give file names or an iterable "
-            "of RankingData"
-        )
     if isinstance(source, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in source):
         return RankingStream(file_parts(source, format, options))
     if options or format is not None:
@@ -208,7 +203,7 @@ def file_parts(
 
             yield TextPart(name, **options)
         else:
-            from leanrank.data.tables.parts import table_parts
+            from leanrank.data.tables.frames import table_parts
 
             yield from table_parts(name, kind, **options)
 

@@ -104,13 +104,10 @@ def wait_for(client: Any, futures: list[Any], patience: float = LONGEST_WITHOUT_
                     "start workers and fit again"
                 ) from None
         except (CancelledError, FutureCancelledError) as error:
-            raise ClusterError(_why_cancelled(client)) from error
-
-
-def _why_cancelled(client: Any) -> str:
-    if client.status != "running":
-        return "the connection to the Dask scheduler is lost: connect a new client and fit again"
-    return (
-        "a worker died with data that only its memory held, so they cannot be read again: "
-        "give a collection that is read from files, or fit on a new one"
-    )
+            why = (
+                "a worker died with data that only its memory held, so they cannot be read again: "
+                "give a collection that is read from files, or fit on a new one"
+            )
+            if client.status != "running":
+                why = "the connection to the Dask scheduler is lost: make a new client, fit again"
+            raise ClusterError(why) from error

@@ -74,8 +74,6 @@ def _rows(
         data = X
     else:
         own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        if names is not None and own is not None and own != names:
-            raise InputError(_other_columns(own, names))
         matrix = _numbers(X, scores)
         qid = None if qid is None else np.asarray(qid)
         weights = None
@@ -95,11 +93,6 @@ def _rows(
             raise InputError("gain_weight must be finite and not negative")
         gains = gains if data.order is None else gains[data.order]
     return Rows(data.with_fields(order=None), gains)
-
-
-def _other_columns(own: tuple[str, ...], names: tuple[str, ...]) -> str:
-    odd = next((name for name in (*names, *own) if (name in own) != (name in names)), own[0])
-    return f"its columns are not those of the others, see {odd!r}: give all the same columns"
 
 
 def _numbers(X: Any, scores: bool) -> Any:
@@ -321,7 +314,11 @@ def _agree(facts: Sequence[Facts]) -> None:
                 f"{first.n_features}: give all partitions the same columns"
             )
         if here.names is not None and first.names not in (None, here.names):
-            raise InputError(f"partition {at}: {_other_columns(here.names, first.names)}")
+            odd = min(set(here.names) ^ set(first.names), default=here.names[0])
+            raise InputError(
+                f"partition {at}: its columns are not those of the others, see {odd!r}: give all "
+                "the same columns"
+            )
         if here.text_qid != first.text_qid:
             kinds = ["text" if each.text_qid else "numbers" for each in (here, first)]
             raise InputError(

@@ -149,9 +149,7 @@ def query_ids(names: list[bytes]) -> AnyArray:
     return text_array([name.decode("utf-8") for name in names])
 
 
-def dump_letor(
-    data: RankingData, path: str | os.PathLike[str], *, zero_based: bool = False
-) -> None:
+def dump_letor(data: RankingData, path: str | os.PathLike[str]) -> None:
     """Write a LETOR text file; it appears under its name only when it is complete.
 
     Documents are written in the order in which they were loaded. Numbers are short decimals that
@@ -165,8 +163,6 @@ def dump_letor(
         What to write; labels and values must be finite.
     path : str or path
         Compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``; ``"-"`` is standard output.
-    zero_based : bool
-        Whether the first feature gets index 0 instead of 1.
 
     Examples
     --------
@@ -199,12 +195,12 @@ def dump_letor(
             "lacks: write .parquet, .arrow or .csv to keep them"
         )
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        for block in lines_of(data, queries, documents, 0 if zero_based else 1):
+        for block in lines_of(data, queries, documents):
             out.write(block)
 
 
 def lines_of(
-    data: RankingData, queries: list[bytes], documents: list[bytes] | None, first_index: int
+    data: RankingData, queries: list[bytes], documents: list[bytes] | None
 ) -> Iterator[bytes]:
     """Yield the lines of all documents in the order in which they were loaded, in blocks.
 
@@ -215,12 +211,12 @@ def lines_of(
     rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
     # A last column of zeros would be forgotten, and with it the number of features.
-    last, is_last = data.n_features - 1 + first_index, data.n_features > 0
-    width = f" {last}:0".encode() if is_last and not column_values(data.X, -1).any() else b""
+    last = data.n_features
+    width = f" {last}:0".encode() if last and not column_values(data.X, last - 1).any() else b""
     for start, stop in row_blocks(len(rows), max(1, 100_000 // max(1, data.n_features))):
         block = csr_array(data.X[rows[start:stop]])
         block.eliminate_zeros()
-        entries = zip((block.indices + first_index).tolist(), _texts(block.data), strict=True)
+        entries = zip((block.indices + 1).tolist(), _texts(block.data), strict=True)
         cells = [f" {index}:{value}" for index, value in entries]
         lines = []
         for at, row in enumerate(rows[start:stop].tolist()):
@@ -293,28 +289,24 @@ class TextPart:
 
     def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
         """Return the chunks from a byte of the unpacked text on, each with where it ends."""
+        wanted, buffer, ended = self._chunk_bytes, b"", False
         with open_bytes(self.path) as stream:
             if offset:
                 stream.seek(offset)
-            rest, ended = b"", False
             while not ended:
-                block, rest, ended = self._next_block(stream, rest)
-                data = self._parse(block, line)
-                offset += len(block)
-                line += block.count(b"\n")
+                buffer += read_fully(stream, wanted - len(buffer))
+                ended = len(buffer) < wanted
+                # what lies beyond must not matter, and the last query may not be complete
+                cut = len(buffer) if ended else last_query_start(buffer[:wanted])
+                if not cut:
+                    wanted *= 2  # a query larger than a chunk
+                    continue
+                data = self._parse(buffer[:cut], line)
+                offset += cut
+                line += buffer.count(b"\n", 0, cut)
+                buffer, wanted = buffer[cut:], self._chunk_bytes
                 if data is not None:
                     yield data, offset, line
-
-    def _next_block(self, stream: IO[bytes], rest: bytes) -> tuple[bytes, bytes, bool]:
-        """Read a chunk's worth of text and cut it before the query that may not be complete."""
-        wanted, buffer = self._chunk_bytes, rest
-        while True:
-            buffer += read_fully(stream, wanted - len(buffer))
-            if len(buffer) < wanted:
-                return buffer, b"", True
-            if cut := last_query_start(buffer[:wanted]):  # what lies beyond must not matter
-                return buffer[:cut], buffer[cut:], False
-            wanted *= 2  # a query larger than a chunk
 
     def _parse(self, block: bytes, line: int) -> RankingData | None:
         from leanrank.data.letor.reader import read_rows

@@ -22,7 +22,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.sources import BLOCK, is_regular, open_bytes, quoted
-from leanrank.errors import InputError, ParseError
+from leanrank.errors import ParseError
 from leanrank.execution import Executor, SerialExecutor
 
 _BOM = b"\xef\xbb\xbf"
@@ -181,7 +181,7 @@ class _RowArrays:
         # Memory that is never written to is never taken: too much room costs nothing.
         if layout.dense:
             self.first_slot = self.first_row * layout.width
-            self.values = _zeros(n_rows, layout.width, request.dtype)
+            self.values = np.zeros(n_rows * layout.width, dtype=request.dtype)
             self.indices = np.empty(0, dtype=np.int32)
         else:
             self.first_slot = starts(ord(":"))
@@ -327,16 +327,6 @@ def text_array(names: list[str]) -> AnyArray:
     """Return an array of fixed-width text, or of objects if a name is long."""
     is_long = max(map(len, names), default=0) > _LONG_NAME
     return np.array(names, dtype=object if is_long else str)
-
-
-def _zeros(n_rows: int, width: int, dtype: Any) -> AnyArray:
-    try:
-        return np.zeros(n_rows * width, dtype=dtype)
-    except (MemoryError, ValueError):
-        raise InputError(
-            f"a dense matrix of {n_rows:,} documents × {width:,} features does not fit in memory: "
-            "use `storage='sparse'`"
-        ) from None
 
 
 _LINE = "expected 'LABEL qid:QUERY INDEX:VALUE ...'"

@@ -227,12 +227,11 @@ def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[An
     for name, column in zip((INDICES, VALUES), columns, strict=True):
         refuse_nulls(column, name, row0, where)
     lengths, other = (pc.list_value_length(column).to_numpy() for column in columns)
-    if not np.array_equal(lengths, other):
-        row = _row(row0 + int(np.flatnonzero(lengths != other)[0]))
-        raise InputError(f"{INDICES} and {VALUES} of {where} differ in length in {row}")
     indices, values = (_joined(_numbers(_flattened(column))) for column in columns)
-    if (indices % 1).any():
-        raise InputError(f"{INDICES} of {where} holds a number that is not whole")
+    if not np.array_equal(lengths, other) or (indices % 1).any():
+        raise InputError(
+            f"{INDICES} and {VALUES} of {where} differ in length, or an index is not whole"
+        )
     _refuse_infinity(values[:, None], [VALUES], row0, where)
     return indices.astype(np.int64, copy=False), values.astype(layout.dtype, copy=False), lengths
 

@@ -7,23 +7,31 @@ implement: nothing here depends on the library of a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
-from leanrank._files import atomic_write
+from leanrank._files import atomic_write, file_identity
 from leanrank.data.formats import ROLES
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
+from leanrank.data.streams import CHUNK_BYTES
 from leanrank.data.tables import csv, pa, pq
-from leanrank.data.tables.arrow import build, table_rows
-from leanrank.data.tables.files import TableFile, reading, table_files, table_pieces, without_views
+from leanrank.data.tables.arrow import build, query_codes, run_starts, table_rows
+from leanrank.data.tables.files import (
+    TableFile,
+    reading,
+    table_files,
+    table_pieces,
+    whole_numbers,
+    without_views,
+)
 from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
-from leanrank.errors import InputError, MissingDependencyError, check_choice
-from leanrank.execution import make_executor, row_blocks
+from leanrank.errors import InputError, MissingDependencyError
+from leanrank.execution import SerialExecutor, make_executor, row_blocks
 
 _CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough row groups to share out, few enough to read fast
 
@@ -208,12 +216,7 @@ def common_layout(
     return max(layouts, key=lambda layout: layout.dtype.itemsize)
 
 
-def dump_parquet(
-    data: RankingData | Iterable[RankingData],
-    path: str | os.PathLike[str],
-    *,
-    compression: str = "none",
-) -> None:
+def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathLike[str]) -> None:
     """Write a ranking data set to a Parquet file.
 
     The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
@@ -227,11 +230,7 @@ def dump_parquet(
         them; only one part is in memory at a time.
     path : str or path
         Where to write.
-    compression : {"none", "lz4", "snappy", "zstd"}, default="none"
-        Feature values hardly compress, and what is not compressed loads fastest; "zstd" makes the
-        smallest files.
     """
-    check_choice("compression", compression, ("lz4", "zstd", "snappy", "none"))
     parts = iter([data] if isinstance(data, RankingData) else data)
     first = next(parts, None)
     if first is None:
@@ -242,7 +241,7 @@ def dump_parquet(
         pq.ParquetWriter(
             pa.PythonFile(stream, mode="w"),
             schema,
-            compression=compression,
+            compression="none",  # feature values hardly compress, and load faster so
             write_statistics=False,
             # Features seldom repeat: a dictionary makes most files larger and slower to load.
             use_dictionary=["label", "qid"],
@@ -279,3 +278,75 @@ def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
     table = table_rows(data, table_schema(data), 0, len(data), order)
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         csv.write_csv(table, out)
+
+
+def table_parts(
+    path: str,
+    kind: str,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    n_jobs: int | None = None,
+    features: Any = None,
+    optional: Any = (),
+    header: bool = True,
+    **columns: str | None,
+) -> list[TablePart]:
+    """Return a part for each file of a directory or a pattern, or for the one file."""
+    roles = column_roles(columns)
+    if roles["qid"] is None:
+        raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
+    files = table_files(path, kind, header)
+    layout = common_layout(files, roles, features, optional)
+    return [TablePart(file, layout, chunk_bytes, header) for file in files]
+
+
+class TablePart:
+    """A Parquet, Arrow or CSV file."""
+
+    rewinds = resumes = True
+
+    def __init__(self, file: TableFile, layout: Layout, chunk_bytes: int, header: bool) -> None:
+        self.file, self.name, self._layout, self._header = file, file.path, layout, header
+        self._n_rows = max(1, int(chunk_bytes / max(1.0, file.row_bytes)))
+
+    def identity(self) -> dict[str, Any]:
+        """Return name, size and a digest, and how it is read."""
+        how = {"columns": self._layout.columns, "features": len(self._layout.features)}
+        return how | {"rows_per_chunk": self._n_rows} | file_identity(self.name)
+
+    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
+        """Return the chunks from a row on, each with the row where it ends."""
+        wanted, rest = self._n_rows, None
+        with reading(self.name, self.file.kind):
+            for table in self._tables(offset):
+                both = [table] if rest is None else [rest, table]
+                rest = pa.concat_tables(both, promote_options="permissive")
+                while rest.num_rows >= wanted:
+                    if cut := self._last_query_start(rest.slice(0, wanted)):
+                        offset += cut
+                        yield self._as_data(rest.slice(0, cut), offset - cut), offset, 0
+                        rest, wanted = rest.slice(cut), self._n_rows
+                    else:
+                        wanted *= 2  # a query larger than a chunk
+            if rest is not None and rest.num_rows:
+                yield self._as_data(rest, offset), offset + rest.num_rows, 0
+
+    def _tables(self, skip: int) -> Iterator[Any]:
+        """Read the rows from one on, some at a time."""
+        for table in self.file.batches(self._layout.needed, self._layout.texts, self._n_rows):
+            dropped = min(skip, table.num_rows)
+            skip -= dropped
+            yield table.slice(dropped)
+
+    def _last_query_start(self, table: Any) -> int:
+        """Return the row where the last query begins, which may not be complete."""
+        if (name := self._layout.columns.get("qid")) is None:
+            return 0  # all rows are one query
+        return int(run_starts(query_codes(table.column(name), name, self.name)[0])[-1])
+
+    def _as_data(self, table: Any, row: int) -> RankingData:
+        if self.file.kind == "csv":  # now: blocks of one column may hold numbers and text
+            table = whole_numbers(table, self._layout.texts)
+        pieces = [(table.num_rows, lambda: table)]
+        data = build(self._layout, pieces, SerialExecutor(), self.name, row0=row, runs=True)
+        return data if self._header else data.with_fields(feature_names=None)

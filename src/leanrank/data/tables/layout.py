@@ -109,8 +109,6 @@ def find_layout(
         own_names = notes.get("named", True)
     else:
         own_names = True
-        if (twice := first_repeated(features)) is not None:
-            raise InputError(f"`features=…` names the column {twice!r} twice: name it once")
         if given.get("label") in features:
             label = given["label"]
             raise InputError(f"column {label!r} is the label: leave it out of `features=…`")
