@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from leanrank.errors import FileError
+from leanrank.errors import FileError, named_errors, not_written
 
 try:
     import fcntl
@@ -57,26 +56,6 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     except BaseException:
         _remove(name)
         raise
-
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-@contextlib.contextmanager
-def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file that there was no room for, which the system does not do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM or error.filename is not None:
-            raise
-        raise FileError(f"{path}: {not_written(error)}") from error
-
-
-def not_written(error: OSError) -> str:
-    """Return what to say of a file that could not be written, after its name."""
-    remedy = ": make room, or choose a place with more" if error.errno in _NO_ROOM else ""
-    return f"cannot be written ({error.strerror or error}){remedy}"
 
 
 class HeldFile:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._files import named_errors
 from leanrank._typing import AnyArray
+from leanrank.errors import named_errors
 
 
 def is_mapped(array: Any) -> bool:

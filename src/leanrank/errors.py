@@ -7,7 +7,10 @@ do. It is one line of at most 300 characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import errno
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
@@ -116,6 +119,26 @@ def overflow(what: str) -> str:
         f"{what} met numbers beyond double precision, so its weights would not be finite: bring "
         "features, labels and weights to a scale near 1"
     )
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file that there was no room for, which the system does not do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        raise FileError(f"{path}: {not_written(error)}") from error
+
+
+def not_written(error: OSError) -> str:
+    """Return what to say of a file that could not be written, after its name."""
+    remedy = ": make room, or choose a place with more" if error.errno in _NO_ROOM else ""
+    return f"cannot be written ({error.strerror or error}){remedy}"
 
 
 class LeanrankError(Exception):

@@ -43,7 +43,7 @@ def join(file):
 
 def clicks(file):
     log = EngineClicks(file)
-    parts = list(log.batches())
+    parts = [table.to_pydict() for table in log.batches()]
     json.dumps(parts).encode()
     return log.sentences()
 
