@@ -139,6 +139,7 @@ class TopicRanker(BaseEstimator):
         scores = self.predict(X)
         labels = _label_columns(Y, *scores.shape)
         how: dict[str, Any] = {"measures": list(measures), "convention": convention}
+        how["group"] = [len(scores)]  # a topic is one query
         found = [
             evaluate(_column(labels, t), scores[:, t], **how).means for t in range(scores.shape[1])
         ]
