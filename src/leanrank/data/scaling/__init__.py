@@ -52,11 +52,20 @@ def _standard(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
 
 
 def _rank(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
-    from scipy.stats import rankdata
-
+    # SciPy's rankdata takes 1.4 times as long for 100 documents × 136 features, 2 for 20 × 46
     for start, stop in pairwise([*starts.tolist(), len(X)]):
-        rank = rankdata(X[start:stop], axis=0) - 1.0
-        X[start:stop] = rank / (stop - start - 1) if stop - start > 1 else 0.5
+        rows = X[start:stop]
+        n_rows = stop - start
+        order = np.argsort(rows, axis=0)
+        ordered = np.take_along_axis(rows, order, axis=0)
+        place = np.broadcast_to(np.arange(n_rows)[:, None], rows.shape)
+        begins = np.ones(rows.shape, dtype=bool)  # of a run of equal values
+        begins[1:] = ordered[1:] != ordered[:-1]
+        first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
+        ends = np.concatenate((begins[1:], np.ones((1, rows.shape[1]), bool)))
+        last = np.minimum.accumulate(np.where(ends, place, n_rows)[::-1], axis=0)[::-1]
+        mean = (first + last) / 2 / (n_rows - 1) if n_rows > 1 else np.full(rows.shape, 0.5)
+        np.put_along_axis(rows, order, mean, axis=0)
     return X
 
 
