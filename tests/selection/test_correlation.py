@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from leanrank.data import RankingData
-from leanrank.selection.subsampling import (
-    correlated_groups,
-    within_query_correlation,
-)
+from leanrank.execution import query_ranges
+from leanrank.selection.subsampling import correlated_groups, within_query_correlation
 
 
 def centred(X, qid):
@@ -41,20 +39,19 @@ def test_equals_numpy_on_centred_columns(sizes, seed, kind):
                 norms = np.linalg.norm(Z[:, i]) * np.linalg.norm(Z[:, j])
                 if norms > 1e-9 * np.linalg.norm(X[:, i]) * np.linalg.norm(X[:, j]):
                     expected[i, j] = Z[:, i] @ Z[:, j] / norms
-    assert within_query_correlation(data) == pytest.approx(expected, abs=1e-6)
+    assert within_query_correlation(data, np.arange(4)) == pytest.approx(expected, abs=1e-6)
 
 
 def test_some_columns_many_blocks_any_number_of_threads():
     rng = np.random.default_rng(0)
-    qid = np.repeat(np.arange(40), 25)
-    X = rng.normal(size=(1000, 5)) + 1e6 * qid[:, None]  # what differs between queries is large
+    qid = np.repeat(np.arange(400), 250)
+    X = rng.normal(size=(100_000, 5)) + 1e6 * qid[:, None]  # what differs between queries is large
     X[:, 4] = -X[:, 1]
     data = RankingData(X, None, qid)
-    whole = within_query_correlation(data)
-    assert whole == pytest.approx(np.corrcoef(centred(X, qid).T), abs=1e-9)
-    one, two = (within_query_correlation(data, n_jobs=n, rows_per_range=100) for n in (1, 3))
+    assert len(query_ranges(data.query_ptr)) > 3
+    one, two = (within_query_correlation(data, np.arange(5), n_jobs=n) for n in (1, 3))
     assert np.array_equal(one, two)
-    assert one == pytest.approx(whole, abs=1e-9)
+    assert one == pytest.approx(np.corrcoef(centred(X, qid).T), abs=1e-9)
     assert within_query_correlation(data, np.array([4, 1])) == pytest.approx(
         np.array([[1.0, -1.0], [-1.0, 1.0]])
     )
@@ -62,10 +59,11 @@ def test_some_columns_many_blocks_any_number_of_threads():
 
 def test_missing_values_and_no_documents():
     X = np.array([[1.0, 1], [2, 2], [3, np.nan], [np.nan, 4], [5, 5]])
-    found = within_query_correlation(RankingData(X, None, [1, 1, 1, 2, 2]))
+    found = within_query_correlation(RankingData(X, None, [1, 1, 1, 2, 2]), np.arange(2))
     assert np.isfinite(found).all()
     assert found[0, 1] > 0.3
-    assert within_query_correlation(RankingData(np.zeros((0, 2)))).tolist() == np.eye(2).tolist()
+    nothing = RankingData(np.zeros((0, 2)))
+    assert within_query_correlation(nothing, np.arange(2)).tolist() == np.eye(2).tolist()
 
 
 def test_groups_hold_only_pairs_above_the_threshold():

@@ -22,7 +22,7 @@ from leanrank import DominationRanker, RankBoost, RankRLS, RankSVM
 from leanrank.data import QueryStandardScaler, RankingData, make_ranking
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
-from leanrank.selection import QueryKFold, RankingScorer, cross_validate_ranker
+from leanrank.selection import QueryKFold, RankingScorer, cross_validate_path
 from leanrank.selection.folds import ranking_data, whole_query_folds
 
 
@@ -203,14 +203,15 @@ def test_the_scorer(data):
 
 def test_several_scorers_at_once(routing, data):
     found = cross_validate(
-        RankSVM(),
+        RankSVM(0.1, tol=1e-8),
         data.X,
         data.y,
         cv=QueryKFold(3),
         params={"qid": data.qid},
         scoring={"map": RankingScorer("map"), "ndcg": RankingScorer("ndcg@5")},
     )
-    own = cross_validate_ranker(RankSVM(), data, cv=3, measures=["map", "ndcg@5"])
+    ranker, measures = RankSVM(tol=1e-8), ["map", "ndcg@5"]
+    own = cross_validate_path(ranker, data, alphas=[0.1], cv=3, measures=measures)
     assert found["test_map"] == pytest.approx(own.fold_means["map"][:, 0])
     assert found["test_ndcg"] == pytest.approx(own.fold_means["ndcg@5"][:, 0])
 

@@ -39,9 +39,9 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("measure", "ndcg@10", 'whose measure is "map" and not "ndcg@10"'),
-        ("max_features", None, "whose max_features is 3 and not null"),
-        ("new", 1, "whose new is null and not 1"),
+        ("measure", "ndcg@10", "with another measure"),
+        ("max_features", None, "with another max_features"),
+        ("new", 1, "with another new"),
     ],
 )
 def test_a_journal_of_another_search_is_refused(tmp_path, name, value, message):
@@ -135,9 +135,7 @@ def test_a_second_search_on_one_journal_is_refused(tmp_path):
         {"candidates": [{}]},
         {"candidates": 3},
         {"values": {"ndcg@10": "AAAA"}},
-        {"values": {"ndcg@10": pack(np.zeros(3))}},
         {"model": {}},
-        {"model": Model.from_coef([1.0]).to_dict()},
     ],
 )
 def test_a_trial_that_cannot_be_used_is_named(tmp_path, change):
@@ -151,5 +149,5 @@ def test_a_trial_that_cannot_be_used_is_named(tmp_path, change):
         change = {"candidates": [{**trial["candidates"][0], **change}]}
     with Journal(file, header["settings"]) as journal:
         journal.add({**trial, **change})
-    with pytest.raises(InputError, match=r"j\.jsonl: .*line 2"):
+    with pytest.raises(InputError, match=r"j\.jsonl: .* a trial cannot be read"):
         tune(data, **how)

@@ -13,7 +13,7 @@ from leanrank import DominationRanker, GreedyRankRLS, RankBoost, RankRLS
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import DataWarning, InputError
 from leanrank.rankers import RANKERS, get_ranker
-from leanrank.selection import StabilityResult, stability
+from leanrank.selection import StabilityResult, stability, subsampling
 from tests.selection.test_cross_validation import QUICK
 
 
@@ -127,8 +127,9 @@ def test_informative_features_stay_and_twins_take_turns():
     assert all(len(g.features) == 1 for g in apart.groups)
 
 
-def test_only_the_most_frequent_are_compared(data):
-    found = stability(RankRLS(), data, n_subsamples=2, correlation=1e-9, max_compared=3)
+def test_only_the_most_frequent_are_compared(data, monkeypatch):
+    monkeypatch.setattr(subsampling, "MOST_COMPARED", 3)
+    found = stability(RankRLS(), data, n_subsamples=2, correlation=1e-9)
     assert sorted(f for g in found.groups for f in g.features) == list(range(10))
     assert max(len(g.features) for g in found.groups) <= 3
 

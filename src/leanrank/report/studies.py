@@ -187,8 +187,7 @@ def _candidate(
     costs: Costs | None,
 ) -> Candidate:
     values = split.judge.per_query(split.validation, model.predict(split.validation), measures)
-    more = {} if costs is None else {"cost": costs.of(model.indices)}
-    return Candidate.of(algorithm, parameters, model, values, **more)
+    return Candidate.of(algorithm, parameters, model, values, costs)
 
 
 def _ranker_of(one: Candidate) -> Any:

@@ -12,7 +12,6 @@ from .compare import compare_systems as compare_systems
 from .costs import Costs as Costs
 from .cross_validation import CrossValidation as CrossValidation
 from .cross_validation import cross_validate_path as cross_validate_path
-from .cross_validation import cross_validate_ranker as cross_validate_ranker
 from .engine import Split as Split
 from .engine import best_candidate as best_candidate
 from .engine import fit_best as fit_best

@@ -16,6 +16,7 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
+from leanrank.selection.costs import Costs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,12 +84,13 @@ class Candidate:
         parameters: Mapping[str, Any],
         model: Any,
         values: Mapping[str, FloatArray],
+        costs: Costs | None = None,
         **more: Any,
     ) -> Candidate:
         """Return a candidate that is named by its parameters and costs 1 per feature by default."""
-        size = model.n_nonzero
-        given = {"n_features": size, "cost": float(size), **more}
-        return cls(describe(algorithm, parameters), algorithm, parameters, model, values, **given)
+        name, size = describe(algorithm, parameters), model.n_nonzero
+        cost = float(size) if costs is None else costs.of(model.indices)
+        return cls(name, algorithm, parameters, model, values, size, cost, **more)
 
     @property
     def value(self) -> float:
@@ -253,17 +255,10 @@ def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
     return bool(sign * candidate.score(measure) >= sign * wanted)
 
 
-def bootstrap_interval(
-    values: FloatArray, *, confidence: float = 0.95, n_draws: int = 2000, random_state: int = 0
-) -> tuple[float, float]:
-    """Return an interval for a mean over queries, by bootstrap.
+def bootstrap_interval(values: FloatArray) -> tuple[float, float]:
+    """Return a 95% interval for a mean over queries, by bootstrap.
 
-    Parameters
-    ----------
-    values : array
-        One per query; NaN, where a measure is undefined, is left out.
-    confidence : float, default=0.95
-    n_draws, random_state : int
+    ``values`` has one per query; NaN, where a measure is undefined, is left out.
 
     Examples
     --------
@@ -274,11 +269,10 @@ def bootstrap_interval(
     defined = values[~np.isnan(values)]
     if len(defined) == 0:
         return float("nan"), float("nan")
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     # counts, not positions: one matrix product
-    counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), n_draws)
-    means = counts @ defined / len(defined)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), 2000)
+    low, high = np.quantile(counts @ defined / len(defined), [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -1,9 +1,9 @@
-"""Cross-validation by query: along a ranker's own path, or over a grid of its parameters."""
+"""Cross-validation by query along a ranker's own path."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +20,9 @@ from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
 from leanrank.rankers.path import alpha_grid
-from leanrank.registry import AlphaPath, Fits, Sizes, Space
+from leanrank.registry import AlphaPath, Sizes
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.engine import Split, fitted
+from leanrank.selection.engine import Split, scored
 from leanrank.selection.folds import Fold, ranking_data, whole_query_folds
 
 RIDGE_ALPHAS = (1e2, 1e-6)
@@ -94,81 +94,42 @@ def cross_validate_path(
     known = ranker.get_params()
     sweep: AlphaPath | Sizes
     if hasattr(ranker, "path") and "alpha" in known:
-        grid = _strengths(ranker, data, alphas, n_alphas, alpha_min_ratio)
-        sweep, along = AlphaPath(alphas=grid), "alpha"
+        sweep = AlphaPath(alphas=_strengths(ranker, data, alphas, n_alphas, alpha_min_ratio))
     elif "n_features_to_select" in known:
         most = known["n_features_to_select"]
         sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
-        along = "n_features_to_select"
     else:
-        raise InputError(_no_path(ranker))
-    folds = whole_query_folds(data, cv, rows_of=X)
-    names = _names(choose_by, measures)
-    return _cross_validated(ranker, data, folds, [{}], sweep, along, names, convention, n_jobs)
-
-
-def cross_validate_ranker(
-    ranker: Any,
-    X: Any,
-    y: Any = None,
-    qid: Any = None,
-    *,
-    grid: Mapping[str, Iterable[Any]] | None = None,
-    cv: Any = 5,
-    choose_by: str | None = None,
-    measures: str | Sequence[str] = ("ndcg@10",),
-    convention: str = "standard",
-    n_jobs: int | None = None,
-    **options: Any,
-) -> CrossValidation:
-    """Cross-validate any ranker over a grid of its parameters, one fit per fold and combination.
-
-    Parameters
-    ----------
-    ranker : ranker
-        Its own parameters hold where the grid names no others. A ranker that could stop early by
-        the held-out queries does not see them.
-    grid : mapping of str to values, optional
-        Parameters to vary; all combinations are tried. None: the ranker as it is.
-    X, y, qid, cv, choose_by, measures, convention, n_jobs, **options
-        As for ``cross_validate_path``.
-
-    Returns
-    -------
-    CrossValidation
-
-    Examples
-    --------
-    >>> from leanrank import RankBoost, make_ranking
-    >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
-    >>> found = cross_validate_ranker(RankBoost(), data, grid={"n_rounds": [1, 30]}, cv=3)
-    >>> found.choose()
-    {'n_rounds': 30}
-    """
-    settings = Space("", {}, {name: tuple(v) for name, v in (grid or {}).items()}).settings()
-    if not settings:
-        raise InputError("a parameter of the grid has no values: give at least one")
-    unknown = sorted(set(grid or {}) - set(ranker.get_params()))
-    if unknown:
-        raise InputError(f"{type(ranker).__name__} has no parameter {unknown[0]!r}")
-    data = ranking_data(ranker, X, y, qid, **options)
-    folds = whole_query_folds(data, cv, rows_of=X)
-    names = _names(choose_by, measures)
-    return _cross_validated(
-        ranker, data, folds, settings, Fits(False), None, names, convention, n_jobs
-    )
-
-
-def _names(choose_by: str | None, measures: str | Sequence[str]) -> tuple[str, ...]:
-    """Return all that is measured, what a choice goes by first."""
+        raise InputError(
+            f"{type(ranker).__name__} has no path: use scikit-learn's GridSearchCV with QueryKFold "
+            "and RankingScorer"
+        )
     first = () if choose_by is None else parse_measures(choose_by)
-    return tuple(measure.name for measure in parse_measures((*first, *parse_measures(measures))))
+    names = tuple(each.name for each in parse_measures((*first, *parse_measures(measures))))
 
+    def run(fold: Fold) -> list[Candidate]:
+        """Fit the path without a fold, and measure its models on that fold."""
+        split = Split(data.queries[fold.train], data.queries[fold.test], names, convention)
+        return [
+            Candidate.of(type(ranker).__name__, parameters, model, split.values(scores))
+            for parameters, model, scores in scored(sweep, clone(ranker), split)
+        ]
 
-def _no_path(ranker: Any) -> str:
-    return (
-        f"{type(ranker).__name__} has no path: use cross_validate_ranker with a grid of its "
-        "parameters"
+    folds = whole_query_folds(data, cv, rows_of=X)
+    rows = run_fits(run, folds, n_jobs)
+    shortest = min(map(len, rows))  # a greedy search may end early in some fold
+    rows = [row[:shortest] for row in rows]
+    tested = sum(int(test.sum()) for _, test in folds)
+    return CrossValidation(
+        ranker=clone(ranker),
+        parameters=[dict(one.parameters) for one in rows[0]],
+        fold_means={
+            name: np.array([[one.means[name] for one in row] for row in rows]) for name in names
+        },
+        per_query={name: _by_query(rows, folds, name, data.n_queries) for name in names},
+        n_features=np.array([[one.n_features for one in row] for row in rows], dtype=np.int64),
+        query_ids=data.query_ids,
+        n_splits=min(len(folds), max(1, round(len(folds) * data.n_queries / max(1, tested)))),
+        convention=convention,
     )
 
 
@@ -191,57 +152,6 @@ def _strengths(
     return tuple(alpha_grid(first, n_alphas, last / first).tolist())
 
 
-def _cross_validated(
-    ranker: Any,
-    data: RankingData,
-    folds: Sequence[Fold],
-    settings: Sequence[Mapping[str, Any]],
-    sweep: Fits | AlphaPath | Sizes,
-    along: str | None,
-    names: tuple[str, ...],
-    convention: str,
-    n_jobs: int | None,
-) -> CrossValidation:
-    def run(task: tuple[Fold, Mapping[str, Any]]) -> list[Candidate]:
-        """Fit one setting without one fold, and measure its models on that fold."""
-        (inside, outside), setting = task
-        split = Split(data.queries[inside], data.queries[outside], names, convention)
-        twin = clone(ranker).set_params(**setting)
-        return [
-            Candidate.of(type(ranker).__name__, parameters, model, split.values(scores))
-            for parameters, model, scores in fitted(sweep, twin, split, setting)
-        ]
-
-    tasks = [(fold, setting) for fold in folds for setting in settings]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        done = make_executor(n_jobs).map(run, tasks)
-    summarise_warnings(caught, len(tasks))
-    # A row is a fold, with the models of all settings; a greedy search may end early in some fold.
-    by_fold = [
-        [done[f * len(settings) + s] for s in range(len(settings))] for f in range(len(folds))
-    ]
-    counts = [min(len(models[s]) for models in by_fold) for s in range(len(settings))]
-    rows = [
-        [model for s, count in enumerate(counts) for model in models[s][:count]]
-        for models in by_fold
-    ]
-    tested = sum(int(test.sum()) for _, test in folds)
-    return CrossValidation(
-        ranker=clone(ranker),
-        parameters=[dict(one.parameters) for one in rows[0]],
-        path=along,
-        fold_means={
-            name: np.array([[one.means[name] for one in row] for row in rows]) for name in names
-        },
-        per_query={name: _by_query(rows, folds, name, data.n_queries) for name in names},
-        n_features=np.array([[one.n_features for one in row] for row in rows], dtype=np.int64),
-        query_ids=data.query_ids,
-        n_splits=min(len(folds), max(1, round(len(folds) * data.n_queries / max(1, tested)))),
-        convention=convention,
-    )
-
-
 def _by_query(
     rows: Sequence[Sequence[Candidate]], folds: Sequence[Fold], name: str, n_queries: int
 ) -> FloatArray:
@@ -253,6 +163,15 @@ def _by_query(
     sums[:, times == 0] = np.nan
     mean: FloatArray = sums / np.maximum(times, 1)
     return mean
+
+
+def run_fits(fit: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int | None) -> list[Any]:
+    """Run a fit for each task in threads, and summarise their warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = make_executor(n_jobs).map(fit, tasks)
+    summarise_warnings(caught, len(tasks))
+    return done
 
 
 def summarise_warnings(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
@@ -276,9 +195,7 @@ class CrossValidation:
     ranker : ranker
         Not fitted; ``parameters[k]`` is to be set for the model k.
     parameters : list of dict
-        One entry per model; along a path the simplest model comes first.
-    path : {"alpha", "n_features_to_select"} or None
-        The parameter that the path runs along.
+        One entry per model, the simplest first.
     fold_means : dict of str to array of shape (folds, models)
         The mean of each measure over the queries of a fold; NaN if there is none that it is defined
         on, or if the model's scores are not finite.
@@ -297,7 +214,6 @@ class CrossValidation:
 
     ranker: Any
     parameters: list[dict[str, Any]]
-    path: str | None
     fold_means: dict[str, FloatArray]
     per_query: dict[str, FloatArray]
     n_features: IntArray
@@ -346,18 +262,11 @@ class CrossValidation:
         """Return the position of the simplest model within one standard error of the best.
 
         The error is that of the difference between the two over the folds.
-
-        Along a path the simplest is the first; on a grid the one with the fewest features, the
-        better among equals.
         """
         name, worth = self._measure(measure), self._worth(measure)
         folds = better_sign(name) * _defined(self.fold_means[name]).T
         good = as_good_as(folds, self.best(measure), self.n_splits)
-        near = np.flatnonzero(good & (worth > -np.inf))
-        if self.path is not None:
-            return int(near[0])
-        sizes = self.n_features.mean(axis=0)
-        return int(min(near, key=lambda at: (sizes[at], -worth[at])))
+        return int(np.flatnonzero(good & (worth > -np.inf))[0])
 
     def choose(self, rule: str = "best", measure: str | None = None) -> dict[str, Any]:
         """Return the parameters that a rule prefers: "best", or "1se" for one standard error."""
@@ -396,14 +305,11 @@ class CrossValidation:
             f"{len(self.n_features)} folds, {len(self.query_ids):,} queries"
         ]
         for title, model in (("best", at), ("1 s.e.", self.one_standard_error())):
-            shown = ", ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in self.parameters[model].items()
-            )
+            name_of_path, value = next(iter(self.parameters[model].items()))
             lines.append(
                 f"  {title:6}  {name} {self.means[name][model]:.4f} "
                 f"± {self.standard_errors[name][model]:.4f}, "
-                f"{self.n_features[:, model].mean():.1f} features{': ' if shown else ''}{shown}"
+                f"{self.n_features[:, model].mean():.1f} features: {name_of_path} {value:.4g}"
             )
         return "\n".join(lines)
 

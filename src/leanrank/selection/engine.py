@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -109,20 +109,32 @@ def fit_best(space: Space, split: Split) -> Candidate:
     >>> chosen.n_trials, sorted(chosen.parameters)
     (17, ['alpha'])
     """
+
+    def fit(parameters: Mapping[str, Any]) -> Model:
+        ranker = make_ranker(space, parameters, split.judge)
+        return split.joined(fit_beside(ranker, *split.scaled, **_weights(split)).to_model())
+
+    return fit_again(run_space(space, split), fit, split.judge)
+
+
+def fit_again(
+    candidates: Iterable[Candidate], fit: Callable[[Mapping[str, Any]], Any], judge: Judge
+) -> Candidate:
+    """Return the best candidate, fitted once more alone: this fit is timed, and its warnings kept.
+
+    ``candidates`` are fitted while they are iterated over.
+    """
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        tried = list(run_space(space, split))
-    best = best_candidate(tried, split.judge, space.ranker)
+        tried = list(candidates)
+    best = best_candidate(tried, judge)
     searched = time.perf_counter() - started
-    ranker = make_ranker(space, best.parameters, split.judge)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         started = time.perf_counter()
-        fit_beside(ranker, *split.scaled, **_weights(split))
+        model = fit(best.parameters)
         seconds = time.perf_counter() - started
-    notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
-    model = split.joined(ranker.to_model())
     return replace(
         best,
         model=model,
@@ -130,7 +142,7 @@ def fit_best(space: Space, split: Split) -> Candidate:
         seconds=seconds,
         n_trials=len(tried),
         search_seconds=searched,
-        notes=notes,
+        notes=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
     )
 
 
@@ -150,16 +162,9 @@ def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[
     ]
 
 
-def best_candidate(
-    candidates: Sequence[Candidate], judge: Judge, name: str = "the ranker"
-) -> Candidate:
+def best_candidate(candidates: Sequence[Candidate], judge: Judge) -> Candidate:
     """Return the candidate with the best measure; among equals the sparsest, then the first."""
     worth = judge.worth([one.value for one in candidates])
-    if not (worth > -np.inf).any():
-        raise InputError(
-            f"no model that {name} gave ranks anything on the validation data: all weights are "
-            "zero or not finite; try other parameters, or bring the features to one scale"
-        )
     return candidates[best_of(worth, [one.n_features for one in candidates])]
 
 
@@ -209,22 +214,12 @@ def fitted(
         Of the validation data; NaN where they are too large for a number.
     """
     names = split.train.feature_names
-    for own, model, scores in _scored(sweep, ranker, split, alone, columns):
+    for own, model, scores in scored(sweep, ranker, split, alone, columns):
         parameters = {**setting, **own}
         provenance = model.provenance or make_provenance(
             algorithm=type(ranker).__name__, parameters=parameters
         )
         yield parameters, split.joined(model, feature_names=names, provenance=provenance), scores
-
-
-def left_out_scores(
-    sweep: Fits | AlphaPath | Sizes | Front,
-    ranker: Any,
-    split: Split,
-    columns: IntArray | None = None,
-) -> list[tuple[dict[str, Any], FloatArray]]:
-    """Return parameters and validation scores of what ``fitted`` gives, to judge unseen queries."""
-    return [(own, scores) for own, _, scores in _scored(sweep, ranker, split, True, columns)]
 
 
 def fixed_strengths(sweep: Any, ranker: Any, split: Split, columns: IntArray | None = None) -> Any:
@@ -241,14 +236,14 @@ def same_strength(ranker: Any) -> dict[str, Any]:
     return {"n_folds": 1, "n_strengths": 2, "min_strength": min(1.0, ranker.strength_)}
 
 
-def _scored(
+def scored(
     sweep: Fits | AlphaPath | Sizes | Front,
     ranker: Any,
     split: Split,
-    alone: bool,
-    columns: IntArray | None,
+    alone: bool = False,
+    columns: IntArray | None = None,
 ) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
-    """Yield models of scaled features, which stay in this module, and their scores."""
+    """Yield what ``fitted`` does, with models of scaled features: they score nothing else."""
     train, held_out = split.scaled
     data = train if columns is None else some_columns(train, columns)
     weights, scorer = _weights(split), None

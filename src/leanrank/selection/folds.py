@@ -18,7 +18,7 @@ from leanrank.data.ranking_data import RankingData, informative_queries
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
 from leanrank.metrics.judge import Judge, better_sign
-from leanrank.rankers.inputs import validated_matrix
+from leanrank.rankers.inputs import refuse_beside_data, validated_matrix
 
 LABEL_CLASSES = 4
 """Classes of queries by their mean label, for stratified folds."""
@@ -85,7 +85,12 @@ class QueryKFold(BaseCrossValidator):
             grouping, y, n_rows = Grouping(X.query_ids, X.query_ptr, None), X.y, len(X)
         else:
             n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-            grouping = group_rows(_queries(groups, qid), n_rows)
+            if groups is None and qid is None:
+                raise InputError(
+                    "QueryKFold must know the query of each row: pass groups=qid (with "
+                    "scikit-learn's metadata routing enabled, qid alone is enough)"
+                )
+            grouping = group_rows(qid if groups is None else groups, n_rows)
             y = None if y is None else grouping.take(np.asarray(y))
         if self.stratify and y is None:
             raise InputError("folds can be stratified by labels only: give y, or stratify=False")
@@ -180,11 +185,7 @@ def ranking_data(
             f"leave it out; these can: {', '.join(sorted(known))}"
         )
     if isinstance(X, RankingData):
-        given = {"y": y, "qid": qid, **options}
-        if any(value is not None for value in given.values()):
-            raise InputError(
-                "a RankingData has its own labels, queries and weights: give no others"
-            )
+        refuse_beside_data(y=y, qid=qid, **options)
         return X
     twin = clone(ranker)
     matrix = validated_matrix(twin, X, reset=True)
@@ -220,15 +221,6 @@ def _strata(labels: FloatArray, query_ptr: IntArray) -> list[Any]:
     means = sums / np.maximum(np.bincount(query_of, labelled, len(sizes)), 1)
     cuts = np.quantile(means, np.arange(1, LABEL_CLASSES) / LABEL_CLASSES)
     return [sizes, np.searchsorted(cuts, means), informative_queries(labels, query_ptr)]
-
-
-def _queries(groups: Any, qid: Any) -> Any:
-    if groups is None and qid is None:
-        raise InputError(
-            "QueryKFold must know the query of each row: pass groups=qid (with scikit-learn's "
-            "metadata routing enabled, qid alone is enough)"
-        )
-    return qid if groups is None else groups
 
 
 class RankingScorer(BaseEstimator):

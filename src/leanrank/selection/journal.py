@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,8 +76,8 @@ class Journal:
             content = file.read()
             whole = content.rfind(b"\n") + 1  # a kill may cut off the last line
             self._read(content[:whole], header)
-            if not whole and not _line(header, "").startswith(content):
-                raise InputError(self._refusal("line 1 is not the first line of its journal"))
+            if not whole and not _line(header, "")[1].startswith(content):
+                raise self.refusal("line 1 is not the first line of its journal")
             file.append(b"", at=whole)
             self._file = file
             if not whole:
@@ -92,14 +92,12 @@ class Journal:
         if self._file is not None:
             self._write(entry)
 
-    def restore(self, take: Callable[[Mapping[str, Any], str], None]) -> None:
-        """Pass each trial so far to a function, with the file and line it is on."""
-        for number, entry in enumerate(self.entries, 2):
-            try:
-                take(entry, f"{self.path}, line {number}")
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                reason = f"line {number} is not a trial of this search ({error})"
-                raise InputError(self._refusal(reason)) from error
+    def refusal(self, reason: str) -> InputError:
+        """Return the error of a journal that cannot be used."""
+        return InputError(
+            f"{self.path}: cannot resume from this journal, {reason}: give another name, or "
+            "remove the file to start again"
+        )
 
     def __enter__(self) -> Journal:
         return self
@@ -114,36 +112,25 @@ class Journal:
         for number, line in enumerate(content.split(b"\n")[:-1], 1):
             try:
                 entry = json.loads(line)["entry"]
-                intact = _line(entry, self._digest) == line + b"\n"
+                self._digest, intact = _line(entry, self._digest)
             except (ValueError, LookupError, TypeError, RecursionError):
-                intact = False
-            if not intact:
-                raise InputError(self._refusal(f"line {number} does not fit its checksum"))
-            self._digest = _digest_of(line)
+                intact = b""
+            if intact != line + b"\n":
+                raise self.refusal(f"line {number} does not fit its checksum")
             self.entries.append(entry)
         if self.entries:
             first = self.entries.pop(0)
             if any(header[name] != first.get(name) for name in ("format", "version")):
-                raise InputError(self._refusal(f"it is not {header['format']}, version {VERSION}"))
-            settings = first["settings"]
-            for name in {**header["settings"], **settings}:
-                then, now = settings.get(name), header["settings"].get(name)
-                if then != now:
-                    shown = [json.dumps(each, ensure_ascii=False)[:60] for each in (then, now)]
-                    reason = f"it belongs to another run, whose {name} is {' and not '.join(shown)}"
-                    raise InputError(self._refusal(reason))
-
-    def _refusal(self, reason: str) -> str:
-        return (
-            f"{self.path}: cannot resume from this journal, {reason}: give another name, or "
-            "remove the file to start again"
-        )
+                raise self.refusal(f"it is not {header['format']}, version {VERSION}")
+            then, now = first["settings"], header["settings"]
+            changed = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+            if changed:
+                raise self.refusal(f"it belongs to another run, with another {changed[0]}")
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None
-        line = _line(entry, self._digest)
+        self._digest, line = _line(entry, self._digest)
         self._file.append(line)
-        self._digest = _digest_of(line)
 
 
 def pack(values: FloatArray) -> str:
@@ -173,42 +160,27 @@ def to_entry(one: Candidate) -> dict[str, Any]:
     }
 
 
-def from_entry(
-    entry: Mapping[str, Any], source: str, n_queries: tuple[int, int], costs: Costs | None = None
-) -> Candidate:
-    """Return a candidate from what ``to_entry`` gave.
-
-    Parameters
-    ----------
-    entry : mapping
-    source : str
-        The file and its line, for messages.
-    n_queries : (int, int)
-        Of the validation and of the training data.
-    costs : Costs, optional
-    """
+def from_entry(entry: Mapping[str, Any], source: str, costs: Costs | None) -> Candidate:
+    """Return a candidate from what ``to_entry`` gave; ``source`` is the file, for messages."""
     model = Model.from_dict(entry["model"], source)
-    parts = [
+    values, training_values = (
         {name: unpack(text) for name, text in entry[part].items()}
         for part in ("values", "training_values")
-    ]
-    for part, size in zip(parts, n_queries, strict=True):
-        if any(len(values) != size for values in part.values()):
-            raise ValueError(f"a measure needs one value for each of {size} queries")
-    more = {} if costs is None else {"cost": costs.of(model.indices)}
+    )
     made = Candidate.of(
-        entry["algorithm"], entry["parameters"], model, parts[0], training_values=parts[1],
-        seconds=entry["seconds"], **more,
-    )  # fmt: skip
+        entry["algorithm"],
+        entry["parameters"],
+        model,
+        values,
+        costs,
+        training_values=training_values,
+        seconds=entry["seconds"],
+    )
     return replace(made, name=entry["name"])
 
 
-def _line(entry: Mapping[str, Any], before: str) -> bytes:
-    """Write an entry with a digest of it and of all entries before it."""
+def _line(entry: Mapping[str, Any], before: str) -> tuple[str, bytes]:
+    """Return the digest of an entry and all entries before it, and its line with the digest."""
     text = json.dumps(entry, allow_nan=False, separators=(",", ":"))
     digest = hashlib.sha256((before + text).encode()).hexdigest()
-    return b'{"sha256":"%s","entry":%s}\n' % (digest.encode(), text.encode())
-
-
-def _digest_of(line: bytes) -> str:
-    return line[11:75].decode("ascii", "replace")
+    return digest, b'{"sha256":"%s","entry":%s}\n' % (digest.encode(), text.encode())

@@ -15,7 +15,7 @@ on the validation queries separately (without a validation part: on both halves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -34,6 +34,12 @@ WEAKER = (1.0, 0.3, 0.1)
 """Strengths to try, times the model's own: few features need little shrinkage."""
 
 RIDGE = 1e-3
+
+MEASURED, REFITTED = 32, 5
+"""Supports that are judged by the measure, and those of them that are fitted by the ranker."""
+
+MOST_POOLED, MOST_FEATURES = 64, 128
+"""Features that may come in, and those of a model whose neighbours are still few enough to try."""
 
 
 def improve(
@@ -100,8 +106,8 @@ def neighbours(support: IntArray, pool: IntArray, *, grow: bool) -> Iterable[Int
             yield np.sort(np.append(support, coming))
 
 
-def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) -> IntArray:
-    """List the features that good models use, most often used first; at most ``most``."""
+def find_pool(candidates: Sequence[Candidate], measure: str) -> IntArray:
+    """List the features that good models use, most often used first."""
     sign = better_sign(measure)
     good = sorted(candidates, key=lambda one: -sign * one.score(measure))[:200]
     # A feature among few weighs more than one among many: dense models use everything.
@@ -110,17 +116,17 @@ def find_pool(candidates: Sequence[Candidate], measure: str, *, most: int = 64) 
         for feature in one.model.indices.tolist():
             used[feature] = used.get(feature, 0.0) + 1.0 / one.n_features
     order = sorted(used, key=lambda feature: (-used[feature], feature))
-    return np.array(order[:most], dtype=np.int64)
+    return np.array(order[:MOST_POOLED], dtype=np.int64)
 
 
-def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
+def refitting(parent: Candidate) -> Space | None:
     """Return how to fit supports near a model: its own ranker, with less and less shrinkage.
 
     None if the ranker has no path of strengths, so that the effect of a fixed support is unknown
-    (boosted models; LeanRanker, which drops features itself), or if the model has more than
-    ``max_features``, and with them too many neighbours.
+    (boosted models; LeanRanker, which drops features itself), or if the model has too many
+    features, and with them too many neighbours.
     """
-    if parent.n_features > max_features or not get_system(parent.algorithm).has_path:
+    if parent.n_features > MOST_FEATURES or not get_system(parent.algorithm).has_path:
         return None
     algorithm, parameters = on_given_features(parent)
     alpha = parameters.pop("alpha")
@@ -131,13 +137,11 @@ def refitting(parent: Candidate, *, max_features: int = 128) -> Space | None:
 class Sieve:
     """Sums over the groups of queries, from which least squares on any support is quick.
 
-    ``n_measured`` supports are judged by the measure; ``n_refitted`` of them go to the ranker.
+    The pool ascends.
     """
 
     task: Task
     pool: IntArray
-    n_measured: int = 32
-    n_refitted: int = 5
 
     @cached_property
     def sums(self) -> tuple[FloatArray, FloatArray]:
@@ -146,52 +150,39 @@ class Sieve:
 
     def best(self, supports: Sequence[IntArray]) -> list[IntArray]:
         """Return the most promising supports; at least one that drops a feature, if any does."""
-        if not supports:
-            return []
-        errors = np.array([self._error(np.searchsorted(self._sorted, s)) for s in supports])
-        sizes = np.array([len(s) for s in supports])
-        sign = better_sign(self.task.choose_by)
-        few: list[list[int]] = []
-        for size in np.unique(sizes):  # an error falls with the size, so each size for itself
-            mine = np.flatnonzero(sizes == size)
-            share = max(1, round(self.n_measured / len(np.unique(sizes))))
-            few.append(mine[np.argsort(errors[mine], kind="stable")[:share]].tolist())
-        values = self._values([supports[at] for same_size in few for at in same_size])
+        errors = np.array([self._error(support) for support in supports])
+        sizes = np.array([len(support) for support in supports])
+        sign, several = better_sign(self.task.choose_by), np.unique(sizes)
         passed: list[tuple[float, int]] = []
-        for same_size in few:
-            valued = sorted((-sign * next(values), at) for at in same_size)
-            passed += valued[: max(1, self.n_refitted // len(few))]
+        for size in several:  # an error falls with the size, so each size for itself
+            mine = np.flatnonzero(sizes == size)
+            few = mine[np.argsort(errors[mine], kind="stable")]
+            few = few[: max(1, round(MEASURED / len(several)))]
+            valued = sorted((-sign * self._value(supports[at]), at) for at in few.tolist())
+            passed += valued[: max(1, REFITTED // len(several))]
         return [supports[at] for _, at in sorted(passed)]
 
-    @cached_property
-    def _sorted(self) -> IntArray:
-        if (np.diff(self.pool) <= 0).any():
-            raise AssertionError("the pool of a sieve ascends")
-        return self.pool
-
-    def _weights(self, places: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Fit without each group in turn, and on all; one row per fit."""
+    def _fits(self, support: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Fit without each group in turn, and on all; one row per fit. Return the sums as well."""
         grams, targets = self.sums
+        places = np.searchsorted(self.pool, support)
         inside = grams[np.ix_(np.arange(len(grams)), places, places)]
         aims = targets[:, places]
         total, aim = inside.sum(axis=0), aims.sum(axis=0)
         matrices = np.concatenate([total - inside, total[None]])
         sides = np.concatenate([aim - aims, aim[None]])
         matrices = matrices + RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
-        return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0], inside
+        return np.linalg.solve(matrices, sides[:, :, None])[:, :, 0], inside, aims
 
-    def _error(self, places: IntArray) -> float:
+    def _error(self, support: IntArray) -> float:
         """Add up the squared errors on the groups left out, less what no support changes."""
-        weights, inside = self._weights(places)
-        targets = self.sums[1][:, places]
+        weights, inside, aims = self._fits(support)
         left_out = weights[:-1]
         quadratic = np.einsum("fi,fij,fj->f", left_out, inside, left_out)
-        return float(np.sum(quadratic - 2 * np.einsum("fi,fi->f", left_out, targets)))
+        return float(np.sum(quadratic - 2 * np.einsum("fi,fi->f", left_out, aims)))
 
-    def _values(self, supports: Sequence[IntArray]) -> Iterator[float]:
-        for support in supports:
-            weights, _ = self._weights(np.searchsorted(self._sorted, support))
-            yield mean_of(self.task.linear_values(support, weights))
+    def _value(self, support: IntArray) -> float:
+        return mean_of(self.task.linear_values(support, self._fits(support)[0]))
 
 
 def _training_part(task: Task, one: Candidate) -> Mapping[str, FloatArray]:
@@ -204,9 +195,8 @@ def _support_gain(task: Task, same: Candidate, parent: Candidate) -> dict[str, f
     added = {}
     for measure in fixed:
         sign = better_sign(measure)
-        added[measure] = sign * max(
-            0.0, sign * (mean_of(fixed[measure]) - mean_of(chosen[measure]))
-        )
+        gain = sign * (mean_of(fixed[measure]) - mean_of(chosen[measure]))
+        added[measure] = sign * max(0.0, gain)
     return added
 
 

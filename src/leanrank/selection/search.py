@@ -80,14 +80,16 @@ class Search:
         self.n_systems = 0
         self.n_done = 0
         self.earlier = 0.0
-        journal.restore(self._restore)
+        try:
+            for entry in journal.entries:
+                self._restore(entry)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise journal.refusal(f"a trial cannot be read ({error})") from error
         self.started = _fitting_clock() - self.earlier
 
-    def _restore(self, entry: Mapping[str, Any], source: str) -> None:
-        sizes = self.task.whole.validation.n_queries, self.task.training.n_queries
-        found = [from_entry(e, source, sizes, self.task.costs) for e in entry["candidates"]]
-        if any(one.model.n_features != self.task.training.n_features for one in found):
-            raise ValueError("a model of other features")
+    def _restore(self, entry: Mapping[str, Any]) -> None:
+        source = str(self.journal.path)
+        found = [from_entry(one, source, self.task.costs) for one in entry["candidates"]]
         if not entry.get("incomplete"):  # repeated, now in full if time allows
             self._take(entry, found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,15 +15,17 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.execution import (
-    ROWS_PER_RANGE,
     add_up,
     make_executor,
     query_ranges,
     single_threaded_blas,
 )
 from leanrank.model import Model
-from leanrank.selection.cross_validation import summarise_warnings
+from leanrank.selection.cross_validation import run_fits
 from leanrank.selection.folds import ranking_data
+
+MOST_COMPARED = 2000
+"""Features that are compared for groups: the table of correlations is square."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,6 @@ def stability(
     n_subsamples: int = 50,
     share: float = 0.5,
     correlation: float = 0.9,
-    max_compared: int = 2000,
     n_jobs: int | None = None,
     random_state: int | None = None,
     **options: Any,
@@ -173,9 +173,7 @@ def stability(
         Of the queries with information that a subsample holds; drawn without replacement.
     correlation : float, default=0.9
         Features are shown as one group if any two of them reach this |correlation| within queries.
-    max_compared : int, default=2000
-        Features that are compared for groups, the most often selected ones: the table of
-        correlations is square.
+        Only the 2,000 most often selected features are compared.
     n_jobs : int, optional
         Threads that share the subsamples; the result does not depend on it.
     random_state : int or None, default=None
@@ -201,7 +199,6 @@ def stability(
     seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
     check_number("share", share, high=1.0, open_low=True)
     check_number("correlation", correlation, high=1.0, open_low=True)
-    check_whole("max_compared", max_compared, 1)
     data = ranking_data(ranker, X, y, qid, **options)
     informative = np.flatnonzero(data.informative)
     n_drawn = max(1, round(share * len(informative)))
@@ -213,17 +210,16 @@ def stability(
     rng = np.random.default_rng(seed)
     draws = [np.sort(rng.choice(informative, n_drawn, replace=False)) for _ in range(n_subsamples)]
     models = _fitted(ranker, data, draws, n_jobs)
-    selected = [model.values != 0 for model in models]
-    pairs = list(zip(models, selected, strict=True))
-    features = np.unique(np.concatenate([model.indices[kept] for model, kept in pairs]))
-    weights = np.zeros((n_subsamples, len(features)))
-    for row, (model, kept) in zip(weights, pairs, strict=True):
-        row[np.searchsorted(features, model.indices[kept])] = model.values[kept]
+    weights = np.zeros((n_subsamples, data.n_features))
+    for row, model in zip(weights, models, strict=True):
+        row[model.indices] = model.values
+    features = np.flatnonzero(weights.any(axis=0))
+    weights = weights[:, features]
     return StabilityResult(
         n_features=data.n_features,
         features=features,
         weights=weights,
-        groups=_groups(data, features, weights != 0, correlation, max_compared, n_jobs),
+        groups=_groups(data, features, weights != 0, correlation, n_jobs),
         share=share,
         feature_names=data.feature_names,
     )
@@ -266,11 +262,7 @@ def _fitted(
         model: Model = clone(ranker).fit(data.queries[drawn]).to_model()
         return model
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        models = make_executor(n_jobs).map(fit, draws)
-    summarise_warnings(caught, len(draws))
-    return models
+    return run_fits(fit, draws, n_jobs)
 
 
 def _groups(
@@ -278,12 +270,11 @@ def _groups(
     features: IntArray,
     selected: BoolArray,
     threshold: float,
-    most: int,
     n_jobs: int | None,
 ) -> list[FeatureGroup]:
     """Group correlated features, the most often selected group first."""
     often = selected.sum(axis=0)
-    compared = np.sort(np.argsort(-often, kind="stable")[:most])
+    compared = np.sort(np.argsort(-often, kind="stable")[:MOST_COMPARED])
     table = np.abs(within_query_correlation(data, features[compared], n_jobs=n_jobs))
     places = [compared[members] for members in correlated_groups(table, threshold)]
     places += [np.array([at]) for at in np.setdiff1d(np.arange(len(features)), compared)]
@@ -304,26 +295,12 @@ def _groups(
 
 
 def within_query_correlation(
-    data: RankingData,
-    features: IntArray | None = None,
-    *,
-    n_jobs: int | None = None,
-    rows_per_range: int = ROWS_PER_RANGE,
+    data: RankingData, features: IntArray, *, n_jobs: int | None = None
 ) -> FloatArray:
     """Correlate features over documents, each less its mean over the query.
 
     Differences between queries, such as the length of the query, do not count. The data are read
-    once.
-
-    Parameters
-    ----------
-    data : RankingData
-    features : array of int, optional
-        The columns to use; all by default.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-    rows_per_range : int
-        Documents per unit of work; the last bits depend on it.
+    once; the result does not depend on the number of threads. Missing values do not count.
 
     Returns
     -------
@@ -333,25 +310,43 @@ def within_query_correlation(
     Examples
     --------
     >>> data = RankingData([[1.0, 2], [2, 1], [11, 32], [12, 31]], qid=[1, 1, 2, 2])
-    >>> within_query_correlation(data).tolist()
+    >>> within_query_correlation(data, np.arange(2)).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    columns = np.arange(data.n_features) if features is None else np.asarray(features)
-    ptr, n_columns = data.query_ptr, len(columns)
-    products = _sparse_products if data.is_sparse else _dense_products
-    shift = np.zeros(n_columns)
-    if not data.is_sparse and len(data):  # against cancellation between large, close values
-        shift = np.nan_to_num(np.asarray(data.X[0, columns], dtype=np.float64))
+    ptr = data.query_ptr
 
     def sums(part: tuple[int, int]) -> FloatArray:
+        """Return Σ (x − mean)(x − mean)ᵀ over some queries, and below it Σ x²."""
         first, last = part
-        block: Any = data.X[int(ptr[first]) : int(ptr[last])][:, columns]
-        return products(block.astype(np.float64), np.diff(ptr[first : last + 1]), shift)
+        block: Any = data.X[int(ptr[first]) : int(ptr[last])][:, features].astype(np.float64)
+        if data.is_sparse:
+            block = block.toarray()
+        missing = np.isnan(block)
+        block[missing] = 0.0
+        squares = np.einsum("ij,ij->j", block, block)
+        sizes = np.diff(ptr[first : last + 1])
+        filled = sizes[sizes > 0]
+        if len(filled):
+            starts = np.cumsum(filled) - filled
+            known = np.add.reduceat(~missing, starts, axis=0, dtype=np.int64)
+            means = np.add.reduceat(block, starts, axis=0) / np.maximum(known, 1)
+            block -= np.repeat(means, filled, axis=0)
+            block[missing] = 0.0
+        return np.vstack([block.T @ block, squares])
 
     with single_threaded_blas():
-        parts = make_executor(n_jobs).map(sums, query_ranges(ptr, rows_per_range))
-    total = add_up(parts) if parts else np.zeros((n_columns + 1, n_columns))
-    return _scaled(total[:-1], total[-1] * (_LOST_SPARSE if data.is_sparse else _LOST_DENSE))
+        parts = make_executor(n_jobs).map(sums, query_ranges(ptr))
+    total = add_up(parts) if parts else np.zeros((len(features) + 1, len(features)))
+    gram, within = total[:-1], np.diag(total[:-1])
+    varying = within > _LOST * total[-1]
+    inverse = np.where(varying, 1.0 / np.sqrt(np.where(varying, within, 1.0)), 0.0)
+    table: FloatArray = np.clip(gram * inverse[:, None] * inverse[None, :], -1.0, 1.0)
+    np.fill_diagonal(table, 1.0)
+    return table
+
+
+_LOST = 1e-24
+"""Share of a feature's sum of squares below which what is left within queries is rounding."""
 
 
 def correlated_groups(correlation: FloatArray, threshold: float = 0.9) -> list[IntArray]:
@@ -386,48 +381,3 @@ def correlated_groups(correlation: FloatArray, threshold: float = 0.9) -> list[I
     label = fcluster(tree, 1.0 - threshold + 1e-12, criterion="distance")
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
     return sorted(groups, key=lambda group: int(group[0]))
-
-
-# Below this share of a feature's sum of squares, what is left within queries is rounding.
-_LOST_DENSE, _LOST_SPARSE = 1e-24, 1e-13
-
-
-def _dense_products(block: FloatArray, sizes: IntArray, shift: FloatArray) -> FloatArray:
-    """Return Σ (x − mean)(x − mean)ᵀ over queries, and below it Σ x²; NaN does not count."""
-    block -= shift
-    missing = np.isnan(block)
-    block[missing] = 0.0
-    squares = np.einsum("ij,ij->j", block, block)
-    filled = sizes[sizes > 0]
-    if len(filled):
-        starts = np.concatenate(([0], np.cumsum(filled)[:-1]))
-        known = np.add.reduceat(~missing, starts, axis=0, dtype=np.int64)
-        means = np.add.reduceat(block, starts, axis=0) / np.maximum(known, 1)
-        block -= np.repeat(means, filled, axis=0)
-        block[missing] = 0.0
-    return np.vstack([block.T @ block, squares])
-
-
-def _sparse_products(block: Any, sizes: IntArray, shift: FloatArray) -> FloatArray:
-    """Return the same without making the block dense; missing values count as zeros."""
-    from scipy.sparse import csr_array
-
-    del shift  # zeros must stay zeros
-    np.nan_to_num(block.data, copy=False)
-    n_rows = int(sizes.sum())
-    root = np.repeat(1.0 / np.sqrt(np.maximum(sizes, 1)), sizes)  # size · mean² = (sum / √size)²
-    query_ptr = np.concatenate(([0], np.cumsum(sizes)))
-    members = csr_array((root, np.arange(n_rows), query_ptr), shape=(len(sizes), n_rows))
-    sums = members @ block
-    gram = (block.T @ block).toarray()
-    return np.vstack([gram - (sums.T @ sums).toarray(), np.diag(gram)])
-
-
-def _scaled(gram: FloatArray, lost: FloatArray) -> FloatArray:
-    """Turn sums of products into correlations."""
-    squares = np.diag(gram)
-    varying = squares > lost
-    inverse = np.where(varying, 1.0 / np.sqrt(np.where(varying, squares, 1.0)), 0.0)
-    table: FloatArray = np.clip(gram * inverse[:, None] * inverse[None, :], -1.0, 1.0)
-    np.fill_diagonal(table, 1.0)
-    return table

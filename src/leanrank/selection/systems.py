@@ -5,7 +5,6 @@ single feature.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -18,7 +17,7 @@ from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError, suggest
 from leanrank.registry import SYSTEMS, Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.engine import Split, best_candidate, fit_best
+from leanrank.selection.engine import Split, best_candidate, fit_again, fit_best
 
 
 def system_names() -> list[str]:
@@ -146,7 +145,7 @@ def fit_single_feature(split: Split) -> Candidate:
             parameters = {"feature": feature, "direction": direction}
             values = on_training.values(model.predict(split.train))
             tried.append(Candidate.of("bestfeature", parameters, model, values))
-    best = best_candidate(tried, split.judge, "a single feature")
+    best = best_candidate(tried, split.judge)
     values = split.values(best.model.predict(split.validation))
     seconds = time.perf_counter() - started
     return replace(best, values=values, seconds=seconds, n_trials=len(tried))
@@ -198,20 +197,11 @@ def _fit_trees(
         trees.fit(train.X, train.y, eval_set=[(held_out.X, held_out.y)], **sizes, **options)
         return _Trees(trees, split.normalizer)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        started = time.perf_counter()
-        tried = []
-        for setting in Space("", {}, grid).settings():
-            trees = fit(setting)
-            values = split.values(trees.predict(split.validation))
-            tried.append(Candidate.of(name, setting, trees, values))
-        best = best_candidate(tried, split.judge, name)
-        searched = time.perf_counter() - started
-        started = time.perf_counter()
-        trees = fit(best.parameters)
-        seconds = time.perf_counter() - started
-    return replace(best, model=trees, seconds=seconds, n_trials=len(tried), search_seconds=searched)
+    def judged(setting: Mapping[str, Any]) -> Candidate:
+        trees = fit(setting)
+        return Candidate.of(name, setting, trees, split.values(trees.predict(split.validation)))
+
+    return fit_again(map(judged, Space("", {}, grid).settings()), fit, split.judge)
 
 
 PEERS = {

@@ -33,9 +33,9 @@ from leanrank.selection.engine import (
     fitted,
     fixed_strengths,
     joined_sets,
-    left_out_scores,
     make_ranker,
     same_strength,
+    scored,
 )
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.solvers.least_squares.centred import Centred
@@ -66,13 +66,11 @@ class Task:
         do not affect it.
     gain_weight : array or None
         As for ``fit``: one weight per training document.
-    n_folds : int or None
-        Groups of training queries; None is 4 with a validation part, 5 without.
     beat : callable
         Called repeatedly while fitting, with whether the fit must end with a model; may raise
         OutOfTimeError.
     choose_by : str
-        The measure that models are chosen by; by default ``measure``.
+        The measure that models are chosen by.
     """
 
     training: RankingData
@@ -85,18 +83,14 @@ class Task:
     n_jobs: int | None = 1
     scale: str | None = None
     gain_weight: FloatArray | None = None
-    n_folds: int | None = None
     beat: Callable[[bool], None] = field(default=lambda needed: None)
-    choose_by: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "choose_by", self.choose_by or self.measure)
+    choose_by: str = "ndcg@10"
 
     @cached_property
     def folds(self) -> IntArray:
         """The group of each training query; -1 for a single query, which cannot be left out."""
         n_queries = self.training.n_queries
-        n_folds = min(self.n_folds or (5 if self.validation is None else 4), n_queries)
+        n_folds = min(5 if self.validation is None else 4, n_queries)
         groups = np.full(n_queries, -1)
         if n_folds > 1:
             cut = QueryKFold(n_folds, stratify=True)
@@ -177,34 +171,23 @@ class Task:
         if self.validation is not None:
             values = self.judge.per_query(self.validation, scores, self.measures)
             training_values = dict(unseen)
-        more = {} if self.costs is None else {"cost": self.costs.of(model.indices)}
-        return Candidate.of(
-            algorithm, parameters, model, values, training_values=training_values,
-            seconds=seconds, **more,
-        )  # fmt: skip
+        measured: dict[str, Any] = {"training_values": training_values, "seconds": seconds}
+        return Candidate.of(algorithm, parameters, model, values, self.costs, **measured)
 
     def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return for each group the products of centred features, and those with the labels."""
         training = self.whole.scaled[0]  # all on one scale, to be added up
-        labels = Labels(
-            kernel_view(training.y),
-            kernel_view(training.query_ptr),
-            None if training.sample_weight is None else kernel_view(training.sample_weight),
-            None if training.query_weight is None else kernel_view(training.query_weight),
-        )
-        whole = Centred.from_plan(training.X, SquaredLoss().prepare(labels))
-        grams, targets = [], []
-        for group in range(self.n_groups):
-            rows, mine = self.rows(group), training.queries[self.folds == group]
-            part = Centred(
-                _without_gaps(mine.X[:, pool]),
-                kernel_view(mine.query_ptr),
-                whole.root[rows],
-                whole.target[rows],
-            )
-            columns = part.features(np.arange(len(pool)))
-            grams.append(columns @ columns.T)
-            targets.append(columns @ part.target)
+        given: dict[str, Any] = {}
+        for name in ("y", "query_ptr", "sample_weight", "query_weight"):
+            values = getattr(training, name)
+            given[name] = None if values is None else kernel_view(values)
+        X = _without_gaps(training.X[:, pool])
+        whole = Centred.from_plan(X, SquaredLoss().prepare(Labels(**given)))
+        columns = whole.features(np.arange(len(pool)))
+        groups = [self.rows(group) for group in range(self.n_groups)]
+        parts = [np.ascontiguousarray(columns[:, rows]) for rows in groups]
+        grams = [part @ part.T for part in parts]
+        targets = [part @ whole.target[rows] for part, rows in zip(parts, groups, strict=True)]
         return np.array(grams), np.array(targets)
 
     def linear_values(self, support: IntArray, weights: FloatArray) -> FloatArray:
@@ -257,7 +240,8 @@ def run_trial(
     def fit_without(part: Split) -> Any:
         try:
             task.beat(False)
-            return left_out_scores(sweep, make(False), part, columns)
+            made = scored(sweep, make(False), part, True, columns)
+            return [(own, scores) for own, _, scores in made]
         except OutOfTimeError:
             return None
 
