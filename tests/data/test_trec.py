@@ -129,7 +129,7 @@ def test_runs_by_hand():
     every = ["ndcg", "dcg", "mean_ndcg", "map", "p@2", "r@2", "mrr", "err"]
     missed = evaluate_run(qrels, run, every, complete=True, convention="standard")
     assert [values[1] for values in missed.per_query.values()] == [0] * len(every)
-    assert evaluate_run(qrels, run, "map", rel=2).means["map"] == 0
+    assert evaluate_run(qrels, run, "map(rel=2)").means["map(rel=2)"] == 0
     assert len(evaluate_run(qrels, Run([], [], [])).query_ids) == 0
 
 

@@ -71,11 +71,8 @@ def test_ties_by_document_id_descending_on_32_bit_scores():
 
 
 def test_gains_by_label():
-    found = evaluate([0, 1, 2], [3, 2, 1], measures="dcg@3", gain=[0, 1, 10], discount="letor")
-    assert found["dcg@3"] == pytest.approx(1 + 10 / np.log2(3))
-    for label, words in ((3, "the label 3"), (0.5, "the label 0.5")):
-        with pytest.raises(InputError, match=words):
-            evaluate([0, label], [1, 2], measures="dcg", gain=[0, 1, 10])
+    found = evaluate([0, 1, 2], [3, 2, 1], measures="dcg@3", gain="linear", discount="letor")
+    assert found["dcg@3"] == pytest.approx(1 + 2 / np.log2(3))
     with pytest.raises(InputError, match="out of range"):
         evaluate([0, 5000], [1, 2], measures="dcg")
     assert evaluate([0, 5000], [1, 2], measures="ndcg", gain="linear")["ndcg"] == 1
@@ -86,9 +83,7 @@ def test_gains_by_label():
     ("choice", "value"),
     [
         ("gain", "cubic"),
-        ("gain", [1, 0]),
-        ("gain", [-1, 0]),
-        ("gain", []),
+        ("gain", [0, 1]),
         ("gain", 3),
         ("discount", "none"),
         ("ties", "random"),

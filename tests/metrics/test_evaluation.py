@@ -101,14 +101,14 @@ def test_no_rows_and_empty_queries():
 
 def test_the_result_as_text_and_as_plain_values():
     y, scores, qid = [1, 0, 0, 0], [1, 2, 2, 1], ["a", "a", "b", "b"]
-    found = evaluate(y, scores, qid, measures="mrr, auc", ties="pessimistic", gain=[0, 1])
+    found = evaluate(y, scores, qid, measures="mrr, auc", ties="pessimistic", gain="linear")
     text = str(found)
-    assert "2 queries, convention standard with gain=(0.0, 1.0), ties='pessimistic'" in text
+    assert "2 queries, convention standard with gain='linear', ties='pessimistic'" in text
     assert "mrr  0.5000  (1 left out)" in text
     plain = json.loads(json.dumps(found.to_dict(per_query=True)))
     assert plain["means"] == {"mrr": 0.5, "auc": 0.0}
     assert plain["per_query"]["mrr"] == [0.5, None]
-    assert plain["settings"]["gain"] == [0, 1]
+    assert plain["settings"]["gain"] == "linear"
     assert plain["settings"]["changed"] == ["gain", "ties"]
     assert "undefined" in str(evaluate([1, 1], [1, 2], measures="auc"))
 

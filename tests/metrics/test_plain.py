@@ -12,7 +12,7 @@ import pytest
 
 from leanrank.data.trec import Qrels, Run
 from leanrank.errors import DataWarning
-from leanrank.metrics import _plain, evaluate, evaluate_run
+from leanrank.metrics import CONVENTIONS, _plain, evaluate, evaluate_run
 from leanrank.metrics.measures import AP, ERR, NDCG
 
 MEASURES = ["ndcg@1", "ndcg@5", "ndcg", "dcg@3", "map", "map@4", "p@5", "r@3", "mrr", "mrr@2"]
@@ -68,7 +68,8 @@ def test_same_bits_of_runs_that_miss_documents(both_ways, ties):
     qrels = Qrels(query, doc, rng.integers(0, 3, 400))
     kept = rng.permutation(380)[:200]  # the last query is not answered
     run = Run(query[kept], doc[kept], rng.normal(size=200).round(1))
-    assert_same(*both_ways(partial(evaluate_run, qrels, run, MEASURES, complete=True, ties=ties)))
+    choices = {"complete": True, "convention": CONVENTIONS["trec"].replace(ties=ties)}
+    assert_same(*both_ways(partial(evaluate_run, qrels, run, MEASURES, **choices)))
 
 
 def test_ties_that_carry_the_order_are_told(both_ways):

@@ -12,8 +12,8 @@ from .conventions import CONVENTIONS as CONVENTIONS
 from .conventions import Convention as Convention
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
+from .evaluation import evaluate_run as evaluate_run
 from .measures import Measure as Measure
 from .measures import parse_measures as parse_measures
 from .measures import percent_zero as percent_zero
 from .measures import sparsity as sparsity
-from .runs import evaluate_run as evaluate_run

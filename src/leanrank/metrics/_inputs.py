@@ -1,4 +1,4 @@
-"""Checking the caller's input: an error names the row."""
+"""From the caller's input, checked, to what the kernels take; an error names the row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
+from leanrank.metrics.conventions import Convention
+from leanrank.metrics.measures import (
+    AP,
+    COVERAGE,
+    ERR,
+    MEAN_NDCG,
+    NDCG,
+    PRECISION,
+    RECALL,
+    TOP_RANK,
+    Measure,
+)
 
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
@@ -55,3 +67,64 @@ def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray,
     group_sizes_to_qid(group, n_rows)  # checks it
     ends = np.cumsum(np.asarray(group), dtype=np.int64)  # queries without documents are kept
     return np.arange(len(ends)), np.concatenate((np.zeros(1, np.int64), ends)), None
+
+
+def label_codes(labels: AnyArray) -> tuple[IntArray, FloatArray]:
+    """Number the label levels from low to high; small whole labels are their own numbers."""
+    from leanrank._jit import kernel_view
+    from leanrank.metrics._kernels import FEW_LEVELS
+
+    if len(labels) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    if labels.min() >= 0 and labels.max() < FEW_LEVELS:
+        codes: IntArray = labels.astype(np.int64, copy=False)
+        if labels.dtype == np.int64 or np.array_equal(codes, labels):
+            return kernel_view(codes), np.arange(int(codes.max()) + 1, dtype=np.float64)
+    levels, codes = np.unique(labels, return_inverse=True)
+    return codes.astype(np.int64, copy=False), levels.astype(np.float64)
+
+
+def id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
+    """Number the document ids in order; only those of tied documents, as text sorts slowly."""
+    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    order = np.lexsort((scores, query))
+    equal = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
+    tied = np.union1d(order[:-1][equal], order[1:][equal])
+    ranks = np.zeros(len(scores), dtype=np.int64)
+    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
+    return ranks
+
+
+def kernel_tables(
+    measures: tuple[Measure, ...], convention: Convention, levels: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Spell each measure out for the kernel."""
+    table = np.zeros((len(measures), 5), dtype=np.int64)
+    figures = np.ones((len(measures), 2))
+    short = {"as_is": (), "ndcg_zero": (NDCG,), "zero": (NDCG, PRECISION)}[convention.short_lists]
+    top = float(levels[-1]) if len(levels) else 0.0
+    for m, measure in enumerate(measures):
+        rel = convention.rel if measure.rel is None else measure.rel
+        table[m] = (
+            measure.kind,
+            2**62 if measure.k is None else measure.k,
+            np.searchsorted(levels, rel),
+            measure.k is not None and measure.kind in short,
+            convention.ap_cut == "reachable",
+        )
+        figures[m, 0] = _value_without_relevant(measure, convention)
+        if measure.kind == ERR and measure.max_label is not None:
+            if measure.max_label < top:
+                raise InputError(
+                    f"the measure {measure.name!r} says that no label exceeds "
+                    f"{measure.max_label:g}, but y holds {top:g}"
+                )
+            figures[m, 1] = np.exp2(max(top, 0.0) - measure.max_label)
+    return table, figures
+
+
+def _value_without_relevant(measure: Measure, convention: Convention) -> float:
+    if convention.no_relevant == "skip" or measure.kind in (TOP_RANK, COVERAGE):
+        return math.nan
+    divides_by_zero = measure.kind in (NDCG, MEAN_NDCG, AP, RECALL)
+    return float(convention.no_relevant) if divides_by_zero else 0.0

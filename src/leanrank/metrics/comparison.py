@@ -16,6 +16,9 @@ from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import Measure, parse_measures
 
+EXACT_UP_TO = 16
+"""Queries that differ up to which the randomisation test is exact."""
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
@@ -247,17 +250,16 @@ def _randomization(
     d: FloatArray,
     n_permutations: int,
     random_state: int | np.random.Generator | None,
-    exact_up_to: int = 16,
 ) -> tuple[float, int, bool]:
     """Test whether the signs of the differences are coin tosses.
 
     Every query's difference keeps its size and gets a random sign; p is the share of patterns whose
     sum is at least as far from zero as the observed one. Drawn patterns count the observed one too.
-    Of up to ``exact_up_to`` differences, all patterns are quicker than drawn ones.
+    Of few differences, all patterns are quicker than drawn ones.
     """
     d = d[d != 0]
     observed = abs(float(d.sum())) - 1e-12 * float(np.abs(d).sum())  # equal sums may round apart
-    if len(d) <= exact_up_to:
+    if len(d) <= EXACT_UP_TO:
         sums = np.zeros(1)
         for value in d.tolist():
             sums = np.concatenate((sums + value, sums - value))

@@ -7,6 +7,7 @@ lists, ties and queries without a relevant document. A convention fixes all of i
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from leanrank._numbers import is_number
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError, check_choice
 
@@ -25,9 +27,8 @@ class Convention:
     Parameters
     ----------
     name : str
-    gain : {"exp2", "linear"} or sequence of float
-        What a document of label r earns: 2^r − 1, r, or the r-th entry (labels are then whole
-        numbers from 0). A label below zero earns nothing.
+    gain : {"exp2", "linear"}
+        What a document of label r earns: 2^r − 1, or r. A label below zero earns nothing.
     discount : {"log2", "letor"}
         What a gain at rank i is multiplied by: 1/log2(1 + i), or 1 at ranks 1 and 2 and 1/log2(i)
         from there.
@@ -51,7 +52,7 @@ class Convention:
     """
 
     name: str
-    gain: str | tuple[float, ...] = "exp2"
+    gain: str = "exp2"
     discount: str = "log2"
     rel: float = 1.0
     short_lists: str = "as_is"
@@ -63,17 +64,12 @@ class Convention:
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not any(value == choice for choice in allowed):
+            if isinstance(value, bool) or value not in allowed:
                 listed = ", ".join(map(repr, allowed))
                 raise InputError(f"{name}={value!r} is not known: choose from {listed}")
-        object.__setattr__(self, "gain", _checked_gain(self.gain))
-        try:
-            rel = float(self.rel)
-        except (TypeError, ValueError):
-            rel = float("nan")
-        if not np.isfinite(rel):
+        if not is_number(self.rel) or not math.isfinite(self.rel):
             raise InputError(f"rel={self.rel!r} is not a label: give the lowest relevant one")
-        object.__setattr__(self, "rel", rel)
+        object.__setattr__(self, "rel", float(self.rel))
 
     def replace(self, **choices: Any) -> Convention:
         """Return a copy with some choices made differently; None keeps the convention's own.
@@ -100,21 +96,12 @@ class Convention:
         earned = np.maximum(levels, 0.0)
         if self.gain == "linear":
             return earned
-        if self.gain == "exp2":
-            if len(levels) and levels[-1] > _HIGHEST_EXP2_LABEL:
-                raise InputError(
-                    f"y holds the label {levels[-1]:g}, whose gain 2^label − 1 is out of range: "
-                    "use gain='linear'"
-                )
-            return np.exp2(earned) - 1.0
-        table = np.asarray(self.gain, dtype=np.float64)
-        wrong = (levels >= len(table)) | (earned != np.floor(earned))
-        if wrong.any():
+        if len(levels) and levels[-1] > _HIGHEST_EXP2_LABEL:
             raise InputError(
-                f"y holds the label {levels[wrong][0]:g}, but gain lists the gains of the labels "
-                f"0 to {len(table) - 1}"
+                f"y holds the label {levels[-1]:g}, whose gain 2^label − 1 is out of range: "
+                "use gain='linear'"
             )
-        return np.where(levels < 0, 0.0, table[earned.astype(np.int64)])
+        return np.exp2(earned) - 1.0
 
 
 def find_convention(convention: str | Convention) -> Convention:
@@ -132,28 +119,13 @@ def find_convention(convention: str | Convention) -> Convention:
 _HIGHEST_EXP2_LABEL = 1000.0  # leaves room for the sum over a query of any length
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
+    "gain": ("exp2", "linear"),
     "discount": ("log2", "letor"),
     "short_lists": ("as_is", "ndcg_zero", "zero"),
     "no_relevant": (0, 1, "skip"),
     "ties": ("input", "average", "pessimistic", "docid"),
     "ap_cut": ("all", "reachable"),
 }
-
-
-def _checked_gain(gain: Any) -> str | tuple[float, ...]:
-    if isinstance(gain, str) and gain in ("exp2", "linear"):
-        return gain
-    try:
-        table = np.asarray(gain, dtype=np.float64)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    rises = np.diff(table, prepend=0.0) if table.ndim == 1 else np.empty(0)
-    if len(rises) and np.isfinite(table).all() and (rises >= 0).all():
-        return tuple(table.tolist())
-    raise InputError(
-        f"gain={gain!r} is not known: choose from 'exp2', 'linear', or list the gain of each label "
-        "from 0 on, from 0 or more and never falling"
-    )
 
 
 _TOOL: dict[str, Any] = {"discount": "letor", "no_relevant": 0, "ties": "input"}

@@ -1,4 +1,6 @@
-"""Evaluating scores against labels, query by query."""
+"""Evaluating scores against labels, query by query; and TREC runs against judgements, which rarely
+cover the same documents.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +15,20 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError, warn
+from leanrank.data.trec import Qrels, Run
+from leanrank.errors import DataWarning, InputError, first_repeated, warn
 from leanrank.execution import make_executor, query_ranges
-from leanrank.metrics._inputs import check_finite, find_queries, numbers, whole_or_real
-from leanrank.metrics.conventions import Convention, find_convention
-from leanrank.metrics.measures import (
-    AP,
-    COVERAGE,
-    ERR,
-    LOSS,
-    MEAN_NDCG,
-    NDCG,
-    PRECISION,
-    RECALL,
-    TOP_RANK,
-    Measure,
-    parse_measures,
+from leanrank.metrics._inputs import (
+    check_finite,
+    find_queries,
+    id_ranks,
+    kernel_tables,
+    label_codes,
+    numbers,
+    whole_or_real,
 )
+from leanrank.metrics.conventions import Convention, find_convention
+from leanrank.metrics.measures import COVERAGE, LOSS, TOP_RANK, Measure, parse_measures
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,10 +65,7 @@ class Evaluation:
         """Return plain Python values, ready for JSON; undefined numbers are None."""
         out: dict[str, Any] = {
             "convention": self.convention,
-            "settings": {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in self.settings.items()
-            },
+            "settings": dict(self.settings),
             "queries": len(self.query_ids),
             "means": {name: _plain(value) for name, value in self.means.items()},
             "undefined": dict(self.undefined),
@@ -109,7 +105,7 @@ def evaluate(
     measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
     convention: str | Convention = "standard",
     doc_ids: Any = None,
-    gain: Any = None,
+    gain: str | None = None,
     discount: str | None = None,
     rel: float | None = None,
     ties: str | None = None,
@@ -217,6 +213,93 @@ def evaluate(
     )
 
 
+def evaluate_run(
+    qrels: Qrels,
+    run: Run,
+    measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
+    *,
+    convention: str | Convention = "trec",
+    complete: bool = False,
+    n_jobs: int | None = -1,
+) -> Evaluation:
+    """Measure a run as trec_eval does.
+
+    A document that was not judged counts as label 0; a judged one that was not retrieved counts
+    among the relevant documents and in the ideal list. Queries without judgements are left aside.
+
+    Parameters
+    ----------
+    qrels : Qrels
+        The judgements.
+    run : Run
+        What was retrieved.
+    measures : str or sequence of str
+        Those of ranked lists: NDCG, DCG, mean NDCG, AP, P, R, MRR and ERR. The others need every
+        document's score.
+    convention : str or Convention
+        As for ``evaluate``; ``Convention.replace`` changes single choices.
+    complete : bool
+        Whether judged queries that the run does not answer count too, as an empty list (trec_eval's
+        option -c); by default they are left aside.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    Evaluation
+        Queries in the order of the judgements.
+
+    Examples
+    --------
+    >>> qrels = Qrels(["q", "q", "q"], ["a", "b", "c"], [1, 0, 2])
+    >>> evaluate_run(qrels, Run(["q", "q"], ["b", "a"], [2.0, 1.0]), ["map", "r@10"])
+    Evaluation: 1 query, convention trec
+      map   0.2500
+      r@10  0.5000
+    """
+    parsed = parse_measures(measures)
+    for measure in parsed:
+        if not measure.sees_tie_order or measure.kind in (TOP_RANK, COVERAGE):
+            raise InputError(
+                f"the measure {measure.name!r} needs the score of every document and a run may "
+                "miss some: use evaluate with full lists"
+            )
+    numbers = {q: at for at, q in enumerate(dict.fromkeys(qrels.qid.tolist()))}
+    retrieved = set(run.qid.tolist())
+    kept = [q for q in numbers if complete or q in retrieved]
+    numbers = {q: at for at, q in enumerate(kept)}
+
+    rows, query = _of_queries(run.qid, numbers)
+    judged_rows, judged_query = _of_queries(qrels.qid, numbers)
+    doc_ids = run.doc_id[rows]
+    listed = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
+    judged = list(zip(judged_query.tolist(), qrels.doc_id[judged_rows].tolist(), strict=True))
+    for pairs, what in ((listed, "retrieved"), (judged, "judged")):
+        twice = first_repeated(pairs)
+        if twice is not None:
+            raise InputError(f"document {twice[1]!r} was {what} twice for one query: keep one")
+    known = dict(zip(judged, qrels.label[judged_rows].tolist(), strict=True))
+    labels = np.array([known.get(pair, 0.0) for pair in listed], dtype=np.float64)
+    # the pool: judged documents, and zeros for retrieved documents without judgement
+    unjudged = np.array([pair not in known for pair in listed], dtype=bool)
+    pool_query = np.concatenate((judged_query, query[unjudged]))
+    pool_labels = np.concatenate((qrels.label[judged_rows], labels[unjudged]))
+    pool_order = np.argsort(pool_query, kind="stable")
+    return measure_lists(
+        parsed,
+        find_convention(convention),
+        query_ids=np.array(kept, dtype=np.str_),
+        query_ptr=_pointers(query, len(kept)),
+        scores=run.score[rows],
+        labels=labels,
+        doc_ids=doc_ids,
+        changed=[],
+        n_jobs=n_jobs,
+        pool_ptr=_pointers(pool_query, len(kept)),
+        pool_labels=pool_labels[pool_order],
+    )
+
+
 def measure_lists(
     measures: tuple[Measure, ...],
     convention: Convention,
@@ -238,18 +321,18 @@ def measure_lists(
     """
     from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
-    from leanrank.metrics._loss import softmax_losses
+    from leanrank.metrics._one_query import softmax_losses
     from leanrank.metrics._order import TIE_CODES
     from leanrank.metrics._plain import is_plain, measure_plainly
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
     executor = make_executor(n_jobs)
     plain = is_plain({measure.kind for measure in measures}, convention.ties, len(everything))
-    codes, levels = _encode(everything)
+    codes, levels = label_codes(everything)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
     query_ptr = kernel_view(query_ptr)
     pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
-    table, figures = _tables(measures, convention, levels)
+    table, figures = kernel_tables(measures, convention, levels)
     gains = np.zeros(len(levels))
     if any(measure.uses_gains for measure in measures):
         gains = convention.gains(levels)
@@ -265,7 +348,7 @@ def measure_lists(
         assert doc_ids is not None
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32).astype(np.float64)
-        breaker = _id_ranks(query_ptr, scores, doc_ids)
+        breaker = id_ranks(query_ptr, scores, doc_ids)
     discounts = convention.discounts(longest)
     values = np.empty((len(measures), n_queries))
     state = np.zeros(n_queries, dtype=np.int8)
@@ -307,65 +390,17 @@ def measure_lists(
     )
 
 
-def _encode(labels: AnyArray) -> tuple[IntArray, FloatArray]:
-    """Number the label levels from low to high; small whole labels are their own numbers."""
-    from leanrank._jit import kernel_view
-    from leanrank.metrics._kernels import FEW_LEVELS
-
-    if len(labels) == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    if labels.min() >= 0 and labels.max() < FEW_LEVELS:
-        codes: IntArray = labels.astype(np.int64, copy=False)
-        if labels.dtype == np.int64 or np.array_equal(codes, labels):
-            return kernel_view(codes), np.arange(int(codes.max()) + 1, dtype=np.float64)
-    levels, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64, copy=False), levels.astype(np.float64)
+def _of_queries(qid: AnyArray, numbers: dict[str, int]) -> tuple[IntArray, IntArray]:
+    """Return the rows of some queries, query by query, and the number of the query of each."""
+    query = np.fromiter((numbers.get(q, -1) for q in qid.tolist()), np.int64, len(qid))
+    rows = np.flatnonzero(query >= 0)
+    rows = rows[np.argsort(query[rows], kind="stable")]
+    return rows, query[rows]
 
 
-def _id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
-    """Number the document ids in order; only those of tied documents, as text sorts slowly."""
-    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
-    order = np.lexsort((scores, query))
-    equal = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
-    tied = np.union1d(order[:-1][equal], order[1:][equal])
-    ranks = np.zeros(len(scores), dtype=np.int64)
-    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
-    return ranks
-
-
-def _tables(
-    measures: tuple[Measure, ...], convention: Convention, levels: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """Spell each measure out for the kernel."""
-    table = np.zeros((len(measures), 5), dtype=np.int64)
-    figures = np.ones((len(measures), 2))
-    short = {"as_is": (), "ndcg_zero": (NDCG,), "zero": (NDCG, PRECISION)}[convention.short_lists]
-    top = float(levels[-1]) if len(levels) else 0.0
-    for m, measure in enumerate(measures):
-        rel = convention.rel if measure.rel is None else measure.rel
-        table[m] = (
-            measure.kind,
-            2**62 if measure.k is None else measure.k,
-            np.searchsorted(levels, rel),
-            measure.k is not None and measure.kind in short,
-            convention.ap_cut == "reachable",
-        )
-        figures[m, 0] = _value_without_relevant(measure, convention)
-        if measure.kind == ERR and measure.max_label is not None:
-            if measure.max_label < top:
-                raise InputError(
-                    f"the measure {measure.name!r} says that no label exceeds "
-                    f"{measure.max_label:g}, but y holds {top:g}"
-                )
-            figures[m, 1] = np.exp2(max(top, 0.0) - measure.max_label)
-    return table, figures
-
-
-def _value_without_relevant(measure: Measure, convention: Convention) -> float:
-    if convention.no_relevant == "skip" or measure.kind in (TOP_RANK, COVERAGE):
-        return math.nan
-    divides_by_zero = measure.kind in (NDCG, MEAN_NDCG, AP, RECALL)
-    return float(convention.no_relevant) if divides_by_zero else 0.0
+def _pointers(query: IntArray, n_queries: int) -> IntArray:
+    sizes = np.bincount(query, minlength=n_queries)
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
 
 
 def _warn_about_ties(carried: int, informative: int) -> None:
