@@ -23,8 +23,17 @@ from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_somethin
 from leanrank.rankers import LinearRanker
 from leanrank.selection.cross_validation import summarise_warnings
 from leanrank.selection.folds import QueryKFold, whole_query_folds
-from leanrank.selection.fused import EQUAL, FUSED, ONE_SET, RRF, TODAY, CurvePoint, Fusion, Setting
-from leanrank.selection.query_types import QueryTypes
+from leanrank.selection.fused import (
+    EQUAL,
+    FUSED,
+    ONE_SET,
+    RRF,
+    TODAY,
+    CurvePoint,
+    Fusion,
+    QueryTypes,
+    Setting,
+)
 
 CONSTANTS = (10, 60, 200)
 """Constants of reciprocal ranks that are tried; 60 is the usual one."""
@@ -32,6 +41,9 @@ ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
 """Strengths of the ℓ2² penalty that are tried, beside equal weights."""
 CURVE = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)
 """Numbers of judged queries at which the learning curve is measured."""
+
+Input = tuple[str, int | tuple[int, ...] | None]
+"""What is made of the runs: a scaler and its constant."""
 
 
 def fuse(
@@ -43,8 +55,7 @@ def fuse(
     loss: str = "squared-hinge",
     nonnegative: bool = True,
     scalers: Iterable[str] = SCALERS,
-    constants: Iterable[int] = CONSTANTS,
-    alphas: Iterable[float] = ALPHAS,
+    constants: Sequence[int] = CONSTANTS,
     measure: str = "ndcg@10",
     convention: str = "standard",
     cv: int = 5,
@@ -80,10 +91,8 @@ def fuse(
         Whether to forbid negative weights, which engines do not take.
     scalers : iterable of str
         Those to choose from, see ``leanrank.data.trec.RunPool.scaled``.
-    constants : iterable of int
+    constants : sequence of int
         Constants of reciprocal ranks to choose from.
-    alphas : iterable of float
-        Strengths of the ℓ2² penalty to choose from.
     measure, convention : str
         What the choice goes by and what is reported.
     cv : int, default=5
@@ -125,7 +134,7 @@ def fuse(
             "fewer folds"
         )
     learner = _Learner(
-        settings=_settings(scalers, constants, alphas, len(named)),
+        inputs=_inputs(scalers, constants, len(named)),
         loss=loss,
         nonnegative=nonnegative,
         measure=parse_measures((measure,))[0].name,
@@ -140,7 +149,7 @@ def fuse(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if query_features is not None:
-            if any(setting.scaler == QDRANT for setting in learner.settings):
+            if any(scaler == QDRANT for scaler, _ in learner.inputs):
                 raise InputError(f"query_features: {QDRANT} has no weights that could depend on it")
             others[ONE_SET] = _tested(learner, pool, False)[0]
             learner.types = QueryTypes.find(query_features, pool.data.query_ids.tolist())
@@ -182,7 +191,7 @@ def fuse(
 class _Learner:
     """Chooses a setting and fits weights, on any pool."""
 
-    settings: list[Setting]
+    inputs: dict[Input, list[Setting]]
     loss: str
     nonnegative: bool
     measure: str
@@ -193,34 +202,31 @@ class _Learner:
     types: QueryTypes = field(default_factory=QueryTypes)
     type_of: Mapping[str, str] = field(default_factory=dict)
 
-    def inputs(self, setting: Setting, pool: RunPool) -> FloatArray:
+    def scaled(self, setting: Setting, pool: RunPool) -> FloatArray:
         """Return the inputs of a setting, with those of each type of query beside them."""
         return self.types.widened(setting.scaled(pool), pool, self.type_of)
 
-    def _equal(self, n_inputs: int) -> FloatArray:
-        n_runs = n_inputs // (1 + len(self.types.names))
-        return (np.arange(n_inputs) < n_runs).astype(np.float64)
-
     def learn(self, pool: RunPool) -> tuple[Setting, FloatArray, float | None]:
         """Choose by cross-validation over the queries of a pool, and fit on all of them."""
-        inputs = [
-            (key, pool.data.replace(X=self.inputs(one, pool), feature_names=None))
-            for key, one in self._grid()
-        ]
         folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
-        scores = {setting: np.zeros(len(pool.data)) for setting in self.settings}
-        for key, data in inputs:
+        worth: dict[Setting, float] = {}
+        for settings in self.inputs.values():
+            data = self._data(settings, pool)
+            scores = {setting: np.zeros(len(data)) for setting in settings}
             for train, test in folds:
                 rows = np.repeat(test, np.diff(data.query_ptr))
-                for setting, weights, _ in self._fits(key, data.queries[train]):
+                for setting, weights, _ in self._fits(settings, data.queries[train]):
                     scores[setting][rows] = data.X[rows] @ weights
-        worth = [self._worth(pool, scores[setting]) for setting in self.settings]
-        if max(worth) == -np.inf:  # no query is informative
-            return self.settings[0], self._equal(inputs[0][1].n_features), None
-        setting = self.settings[best_of(worth)]
-        data = next(data for key, data in inputs if key == setting[:2])
-        fits = {one: (weights, gap) for one, weights, gap in self._fits(setting[:2], data)}
-        return setting, *fits[setting]
+            worth |= {setting: self._worth(pool, scores[setting]) for setting in settings}
+        best = next(iter(worth))
+        if max(worth.values()) > -np.inf:
+            best = list(worth)[best_of(list(worth.values()))]
+        settings = self.inputs[best[:2]]
+        fits = self._fits(settings, self._data(settings, pool))
+        return next(found for found in fits if found[0] == best)
+
+    def _data(self, settings: list[Setting], pool: RunPool) -> RankingData:
+        return pool.data.replace(X=self.scaled(settings[0], pool), feature_names=None)
 
     def values(self, pool: RunPool, scores: FloatArray) -> FloatArray:
         """Measure scores on every query; judged documents that were not retrieved count."""
@@ -246,22 +252,18 @@ class _Learner:
         mean = mean_of(self.values(pool, scores))
         return -np.inf if np.isnan(mean) else better_sign(self.measure) * mean
 
-    def _grid(self) -> Iterator[tuple[tuple[str, Any], Setting]]:
-        """Yield each kind of input once."""
-        yield from {setting[:2]: setting for setting in self.settings}.items()
-
     def _fits(
-        self, key: tuple[str, Any], data: RankingData
+        self, settings: list[Setting], data: RankingData
     ) -> Iterator[tuple[Setting, FloatArray, float | None]]:
         """Yield the weights of every setting with one kind of input."""
-        mine = [setting for setting in self.settings if setting[:2] == key]
-        fitted = {s.alpha: s for s in mine if s.alpha is not None and data.informative.any()}
-        for setting in mine:
+        fitted = {s.alpha: s for s in settings if s.alpha is not None and data.informative.any()}
+        n_runs = data.n_features // (1 + len(self.types.names))
+        for setting in settings:
             if setting.alpha not in fitted:
-                yield setting, self._equal(data.n_features), None
+                equal = (np.arange(data.n_features) < n_runs).astype(np.float64)
+                yield setting, equal, None
         if fitted:
-            signs = 1 if self.nonnegative else None
-            ranker = LinearRanker(self.loss, "l2", signs=signs)
+            ranker = LinearRanker(self.loss, "l2", signs=1 if self.nonnegative else None)
             path = ranker.path(data, alphas=list(fitted))
             self.n_fits += len(fitted)
             for at, alpha in enumerate(path.alphas.tolist()):
@@ -283,26 +285,27 @@ def _named_runs(runs: Any) -> dict[str, Run]:
     return named
 
 
-def _settings(
-    scalers: Iterable[str], constants: Iterable[int], alphas: Iterable[float], n_runs: int
-) -> list[Setting]:
-    strengths: list[float | None] = [None, *sorted(map(float, alphas), reverse=True)]
-    settings: list[Setting] = []
+def _inputs(
+    scalers: Iterable[str], constants: Sequence[int], n_runs: int
+) -> dict[Input, list[Setting]]:
+    """Return the kinds of inputs, each with the settings that are tried for it."""
+    found: dict[Input, list[Setting]] = {}
     for scaler in scalers:
         if scaler == QDRANT:  # the weights are in the constants: no fit, but every combination
             values = (1, 3, 10, 30, 100, 300, 1000)[:: 1 + (n_runs > 2)]
             if len(values) ** n_runs > 300:
                 raise InputError(f"{n_runs} runs are too many for Qdrant's ranks: give at most 4")
-            settings += [Setting(scaler, each, None) for each in product(values, repeat=n_runs)]
+            for each in product(values, repeat=n_runs):
+                found[scaler, each] = [Setting(scaler, each, None)]
             continue
         if scaler not in SCALERS:
             raise InputError(f"scaler {scaler!r} is not known: {suggest(scaler, SCALERS)}")
-        by_rank = scaler == "query-reciprocal-rank"
-        own = [check_whole("constants", c, 1) for c in constants] if by_rank else [None]
-        settings += [Setting(scaler, c, alpha) for c in own for alpha in strengths]
-    if not settings:
+        for constant in constants if scaler == "query-reciprocal-rank" else (None,):
+            strengths = (None, *ALPHAS)
+            found[scaler, constant] = [Setting(scaler, constant, alpha) for alpha in strengths]
+    if not found:
         raise InputError("there is nothing to choose from: give at least one scaler")
-    return settings
+    return found
 
 
 def _tested(
@@ -320,7 +323,7 @@ def _tested(
         order = np.random.default_rng([learner.seed, number]).permutation(known)
         for n in values:
             setting, weights, _ = learner.learn(pool.queries(np.sort(order[:n])))
-            values[n][test] = learner.values(held_out, learner.inputs(setting, held_out) @ weights)
+            values[n][test] = learner.values(held_out, learner.scaled(setting, held_out) @ weights)
         settings.append(setting)
     everything = values.pop(n_queries)
     points = [
