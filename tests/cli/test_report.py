@@ -35,8 +35,8 @@ def test_a_page_is_written(run, model, files):
 
 
 def test_a_test_part_costs_and_no_extras(run, model, files):
-    (files / "costs.json").write_text('{"0": "2ms", "*": "1ms"}')
-    more = ("--test", "test.txt", "--costs", "costs.json", "--alphas", "0", "--subsamples", "0")
+    (files / "costs.csv").write_text("0,2ms\n*,1ms\n")
+    more = ("--test", "test.txt", "--costs", "costs.csv", "--alphas", "0", "--subsamples", "0")
     ran = run("report", model, *PARTS, *more, "--json")
     assert ran.code == 0
     result = json.loads(ran.out)

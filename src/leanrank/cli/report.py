@@ -50,7 +50,7 @@ def report(
     title : TEXT
         The heading of the page.
     costs : FILE
-        What features cost: CSV or JSON by name.
+        What features cost: CSV by name.
     alphas : N >= 0
         Models of its path to show beside it; 0 skips them.
     subsamples : N >= 0

@@ -69,7 +69,7 @@ def tune(
     min_measure : NAME=VALUE
         Reach this measure; may be repeated.
     costs : FILE
-        What features cost: CSV or JSON, as in bm25,0.2ms.
+        What features cost: CSV, as in bm25,0.2ms.
     max_cost : COST
         Maximum total feature cost, e.g. 3ms.
     rule : RULE

@@ -138,7 +138,7 @@ class ComparedSet:
         for outcome in self.outcomes:
             by_system.setdefault(outcome.system, []).append(outcome)
         done = {name: o for name, o in by_system.items() if not any(each.problem for each in o)}
-        tests = self._tests(done)
+        tests = {measure: _worse(done, measure) for measure in self.measures}
         return [
             Row(
                 system=name,
@@ -155,9 +155,7 @@ class ComparedSet:
 
     def best(self, measure: str) -> str | None:
         """Return the system with the best mean; the first among equals."""
-        rows = [row for row in self.rows if np.isfinite(row.means[measure])]
-        worth = Judge(measure).worth([row.means[measure] for row in rows])
-        return rows[best_of(worth)].system if rows else None
+        return _best({row.system: row.means[measure] for row in self.rows}, measure)
 
     def __repr__(self) -> str:
         splits = f"{len(self.folds)} split" + "s" * (len(self.folds) != 1)
@@ -170,25 +168,6 @@ class ComparedSet:
         heads = ["system", *map(head, self.measures), *OTHERS]
         rows = [[row.title, *cells(row, self.measures)] for row in self.rows]
         return html_table(self.name, legend(self), heads, rows)
-
-    def _tests(self, done: Mapping[str, list[Outcome]]) -> dict[str, dict[str, float]]:
-        """Test every system against the best by each measure, over the queries of all splits."""
-        tests: dict[str, dict[str, float]] = {}
-        for measure in self.measures:
-            means = {name: _mean_of_means(mine, measure) for name, mine in done.items()}
-            tests[measure] = {}
-            defined = {name: mean for name, mean in means.items() if np.isfinite(mean)}
-            if not defined:
-                continue
-            best = list(defined)[best_of(Judge(measure).worth(list(defined.values())))]
-            top = _all_queries(done[best], measure)
-            found = {}
-            for name in defined:
-                if name != best:
-                    mine = _all_queries(done[name], measure)
-                    found[name] = compare_values(top, mine, random_state=0).p_randomization
-            tests[measure] = holm(found)
-        return tests
 
 
 def compare_systems(
@@ -256,6 +235,26 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
         highest = max(highest, min(1.0, (len(p_values) - at) * p))
         corrected[name] = highest
     return corrected
+
+
+def _best(means: Mapping[str, float], measure: str) -> str | None:
+    """Return the system with the best defined mean; the first among equals."""
+    defined = {name: mean for name, mean in means.items() if np.isfinite(mean)}
+    if not defined:
+        return None
+    return list(defined)[best_of(Judge(measure).worth(list(defined.values())))]
+
+
+def _worse(done: Mapping[str, list[Outcome]], measure: str) -> dict[str, float]:
+    """Test every system against the best by a measure, over the queries of all splits."""
+    means = {name: _mean_of_means(mine, measure) for name, mine in done.items()}
+    best = _best(means, measure)
+    if best is None:
+        return {}
+    top = _all_queries(done[best], measure)
+    others = [name for name, mean in means.items() if np.isfinite(mean) and name != best]
+    found = {name: compare_values(top, _all_queries(done[name], measure)) for name in others}
+    return holm({name: one.p_randomization for name, one in found.items()})
 
 
 def _run_all(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 import re
@@ -82,13 +81,23 @@ class Costs:
         *,
         n_features: int | None = None,
     ) -> Costs:
-        """Read a JSON object, or lines of name and cost separated by a comma."""
+        """Read lines of name and cost separated by a comma; a first line may be their header."""
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileError(f"{path}: cannot be read ({reason})") from error
-        table = _from_json(text, path) if text.lstrip()[:1] == "{" else _from_lines(text, path)
+        table: dict[str, str] = {}
+        for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
+            if not "".join(cells).strip():
+                continue
+            if len(cells) != 2:
+                raise InputError(f"{path}, line {number}: write a feature, a comma and its cost")
+            name, cost = (cell.strip() for cell in cells)
+            if name in table:
+                raise InputError(f"{path}, line {number}: {name!r} has a cost already")
+            if number > 1 or _AMOUNT.fullmatch(cost):
+                table[name] = cost
         return cls.from_table(table, names, n_features=n_features, source=str(path))
 
     def of(self, features: IntArray) -> float:
@@ -138,27 +147,3 @@ def _in_unit(number: float, unit: str, wanted: str, source: str) -> float:
         f"{source}: {number:g}{unit} and costs in {wanted or 'plain numbers'} cannot be compared: "
         "give all costs in one unit, or all in units of time"
     )
-
-
-def _from_json(text: str, path: Any) -> dict[str, Any]:
-    try:
-        table = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not valid JSON ({error.msg})") from error
-    return dict(table)
-
-
-def _from_lines(text: str, path: Any) -> dict[str, str]:
-    table: dict[str, str] = {}
-    for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
-        if not cells or not "".join(cells).strip():
-            continue
-        if len(cells) != 2:
-            raise InputError(f"{path}, line {number}: write a feature, a comma and its cost")
-        name, cost = (cell.strip() for cell in cells)
-        if number == 1 and not _AMOUNT.fullmatch(cost):
-            continue  # a header
-        if name in table:
-            raise InputError(f"{path}, line {number}: {name!r} has a cost already")
-        table[name] = cost
-    return table
