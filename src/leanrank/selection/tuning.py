@@ -121,8 +121,10 @@ def tune(
     (True, True)
     """
     check_choice("refit", refit, REFITS)
-    data, gains = _training(training, gain_weight)
-    held_out = _validation(validation, data)
+    data, gains = _read(training, "training", gain_weight)
+    if data is None:
+        raise InputError("training is None: give a RankingData, a data frame or (X, y, qid)")
+    held_out = _with_columns_of(data, _read(validation, "validation")[0])
     _check(data, held_out, max_features, budget, trials)
     if gains is not None and refit == "both":
         raise InputError("refit='both' has no gain_weight for validation documents: leave it out")
@@ -222,24 +224,24 @@ def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> 
     }
 
 
-def _training(given: Any, gain_weight: Any) -> tuple[RankingData, FloatArray | None]:
-    """Return training data and their gain weights, in the order of the data."""
-    _refuse_dask(given, "training")
+def _read(
+    given: Any, name: str, gain_weight: Any = None
+) -> tuple[RankingData | None, FloatArray | None]:
+    """Return data and their gain weights, in the order of the data."""
+    if any(map(is_dask, given if isinstance(given, (tuple, list)) else [given])):
+        raise InputError(
+            f"{name} is on Dask: tune on a sample in memory, and fit what it chooses there"
+        )
     if isinstance(given, ClickLog):
         return given.labelled(None, gain_weight=gain_weight)
-    data = as_data(given, "training")
+    data = as_data(given, name)
     if data is None:
-        raise InputError("training is None: give a RankingData, a data frame or (X, y, qid)")
+        return None, None
     return data, grouped_gains(gain_weight, data, grouped=data is given)
 
 
-def _validation(given: Any, training: RankingData) -> RankingData | None:
+def _with_columns_of(training: RankingData, data: RankingData | None) -> RankingData | None:
     """Return validation data with the features in the order of the training data."""
-    _refuse_dask(given, "validation")
-    if isinstance(given, ClickLog):
-        data: RankingData | None = given.labelled(None)[0]
-    else:
-        data = as_data(given)
     if data is None or data.feature_names is None or training.feature_names is None:
         return data
     if data.feature_names == training.feature_names:
@@ -250,14 +252,6 @@ def _validation(given: Any, training: RankingData) -> RankingData | None:
         raise InputError(f"the validation data have no feature {lacking[0]!r}: give both the same")
     order = [place[name] for name in training.feature_names]
     return data.replace(X=data.X[:, order], feature_names=training.feature_names)
-
-
-def _refuse_dask(given: Any, name: str) -> None:
-    several = isinstance(given, (tuple, list)) and len(given) == 3
-    if is_dask(given) or (several and is_dask(given[0])):
-        raise InputError(
-            f"{name} is on Dask: tune on a sample in memory, and fit what it chooses there"
-        )
 
 
 def _unable(systems: Sequence[str], data: RankingData) -> dict[str, str]:
