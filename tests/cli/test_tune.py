@@ -53,7 +53,7 @@ def test_a_journal_is_kept_and_gone_on_from(run, files):
     assert two["front"] == one["front"]
     other = run(*WORDS, *SOME, "--journal", "j", "--max-features", 2)
     assert other.code == 2
-    assert "belongs to another run, with another max_features" in other.err
+    assert "belongs to another run: not the same max_features" in other.err
 
 
 def test_wishes_that_nothing_meets(run, files):

@@ -39,9 +39,9 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("measure", "ndcg@10", "with another measure"),
-        ("max_features", None, "with another max_features"),
-        ("new", 1, "with another new"),
+        ("measure", "ndcg@10", "not the same measure"),
+        ("max_features", None, "not the same max_features"),
+        ("new", 1, "not the same new"),
     ],
 )
 def test_a_journal_of_another_search_is_refused(tmp_path, name, value, message):

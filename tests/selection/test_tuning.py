@@ -208,11 +208,11 @@ def test_a_journal_of_other_data_or_wishes_is_refused(parts, tmp_path):
     path = tmp_path / "j"
     how = {"systems": ["rankrls"], "trials": 1, "journal": path}
     tune(*parts, **how)
-    with pytest.raises(InputError, match="belongs to another run, whose training data"):
+    with pytest.raises(InputError, match="belongs to another run: not the same training data"):
         tune(parts[1], parts[0], **how)
-    with pytest.raises(InputError, match="with another measure"):
+    with pytest.raises(InputError, match="not the same measure"):
         tune(*parts, **how, measure="map")
-    with pytest.raises(InputError, match="with another max_features"):
+    with pytest.raises(InputError, match="not the same max_features"):
         tune(*parts, **how, max_features=3)
 
 

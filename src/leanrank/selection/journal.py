@@ -125,7 +125,7 @@ class Journal:
             then, now = first["settings"], header["settings"]
             changed = [name for name in {**now, **then} if then.get(name) != now.get(name)]
             if changed:
-                raise self.refusal(f"it belongs to another run, with another {changed[0]}")
+                raise self.refusal(f"it belongs to another run: not the same {changed[0]}")
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         assert self._file is not None
