@@ -58,7 +58,7 @@ def test_runs_are_kept_and_not_repeated(small, tmp_path):
     again = small(tmp_path / "b", say=said.append)
     assert len(said) == len(journal) - 9
     assert again.to_dict() == whole.to_dict()
-    with pytest.raises(InputError, match="belongs to another run, whose seeds is 3 and not 4"):
+    with pytest.raises(InputError, match="belongs to another run: not the same seeds"):
         small(tmp_path / "a", seeds=4)
 
 
