@@ -23,8 +23,7 @@ from leanrank.errors import InputError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.model.export import TARGETS, export_model, formula_of
 from leanrank.model.export.text import Syntax
-from leanrank.model.verify.agreement import Agreement
-from leanrank.model.verify.engines import EMULATED, ENGINES, verify_export, verify_logged
+from leanrank.model.verify.engines import EMULATED, ENGINES, Agreement, verify_export, verify_logged
 from leanrank.model.writing import as_model
 from tests.model.verify.drivers import HEAVY, OTHERS
 from tests.model.verify.test_recorded import ENGINES as RECORDED

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from leanrank.model.verify.agreement import compare_scores, disorder
+from leanrank.model.verify.engines import compare_scores, disorder
 
 
 def by_pairs(model, found):
