@@ -1,4 +1,4 @@
-"""Sums over the violated pairs of a query: value, gradient, dual value, products.
+"""Sums over the violated pairs of a query: value, gradient, products.
 
 A pair of a winner i and a loser j of a lower level is violated by h = margin − (u_i − u_j) > 0. A
 query is sorted by score and swept twice: once for its losers, once for its winners.
@@ -6,8 +6,7 @@ query is sorted by score and swept twice: once for its losers, once for its winn
 Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 ``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are a document's weights in either role;
 ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels, row the winner's, if it is not empty;
-``order`` holds each query's rows as last sorted, ``seen`` the scores of its last sums and ``memo``
-these sums, with margin and power: the scratch of one problem.
+``order`` holds each query's rows as last sorted: the scratch of one problem.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.losses._pair_sweep import sweep_columns_levels, sweep_levels
+from leanrank.losses._pair_sweep import sweep_columns, sweep_levels
 from leanrank.losses._score_order import sort_scores
 
 
 @kernel
 def evaluate(
     query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
-    table: FloatArray, table_ptr: IntArray, order: IntArray, seen: FloatArray, memo: FloatArray,
-    margin: float, power: int, r0: int, r1: int, u: FloatArray, g: FloatArray,
+    table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, power: int, r0: int,
+    r1: int, u: FloatArray, g: FloatArray,
 ) -> float:  # fmt: skip
-    """Sum c·h^power over violated pairs and fill its gradient; remember the sums for ``totals``."""
+    """Sum c·h^power over violated pairs and fill its gradient."""
     total = 0.0
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
     lost, won = np.empty(len(x)), np.empty(len(x))
@@ -42,57 +41,24 @@ def evaluate(
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         sweep_levels(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
-        value = sweep_levels(
+        total += sweep_levels(
             x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
         )
-        total += value
         for at in range(n):
             g[rows[at]] = power * (lost[at] - won[n - 1 - at])
-        _remember(u, begin, end, value, won, margin, power, seen, memo[q])
     return total
-
-
-@kernel
-def totals(
-    query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
-    table: FloatArray, table_ptr: IntArray, order: IntArray, seen: FloatArray, memo: FloatArray,
-    margin: float, power: int, r0: int, r1: int, u: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
-    """Sum c·h^power and c·h^(power−1) over violated pairs, or recall what ``evaluate`` summed."""
-    total, below = 0.0, 0.0
-    x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, 4)
-    won = np.empty(len(x))
-    for q in range(r0, r1):
-        begin, end, first = query_ptr[q], query_ptr[q + 1], cell_ptr[q]
-        n, n_levels = end - begin, cell_ptr[q + 1] - first
-        if n_levels < 2:
-            continue
-        known = memo[q, 2] == margin and memo[q, 3] == power
-        if not (known and _equal(seen, u, begin, end)):
-            rows = order[begin:end]
-            sort_scores(u, begin, rows, x)
-            from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
-            turn_over(n, n_levels, x, level, wins, loses)
-            weights = table[table_ptr[q] : table_ptr[q + 1]]
-            value = sweep_levels(
-                x, level, loses, wins, n, n_levels, weights, False, margin, power, nodes, won
-            )
-            _remember(u, begin, end, value, won, margin, power, seen, memo[q])
-        total += memo[q, 0]
-        below += memo[q, 1]
-    return total, below
 
 
 @kernel
 def products(
     query_ptr: IntArray, cell_ptr: IntArray, cell: IntArray, win: FloatArray, lose: FloatArray,
     table: FloatArray, table_ptr: IntArray, order: IntArray, margin: float, r0: int, r1: int,
-    u: FloatArray, D: FloatArray, out: FloatArray, many: int,
+    u: FloatArray, D: FloatArray, out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
     D and ``out`` begin at the first row of query r0. Threads may share the columns, so the
-    scratch is only read. With more than ``many`` sums by level and column, there are two tiers.
+    order is only read.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
@@ -113,15 +79,11 @@ def products(
                 d[at, f] = D[i, f]
                 sums[at, f] = 0.0
         weights = table[table_ptr[q] : table_ptr[q + 1]]
-        sweep_columns_levels(
-            x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums, many
-        )
+        sweep_columns(x, level, wins, loses, n, n_levels, weights, True, margin, nodes, d, sums)
         turn_over(n, n_levels, x, level, wins, loses)
         _reverse(n, d)
         _reverse(n, sums)
-        sweep_columns_levels(
-            x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums, many
-        )
+        sweep_columns(x, level, loses, wins, n, n_levels, weights, False, margin, nodes, d, sums)
         for at in range(n):
             i = rows[n - 1 - at] - start
             for f in range(width):
@@ -133,25 +95,6 @@ def _reverse(n: int, rows: FloatArray) -> None:
     for at in range(n // 2):
         for f in range(rows.shape[1]):
             rows[at, f], rows[n - 1 - at, f] = rows[n - 1 - at, f], rows[at, f]
-
-
-@kernel
-def _remember(
-    u: FloatArray, begin: int, end: int, value: float, sums: FloatArray, margin: float, power: int,
-    seen: FloatArray, memo: FloatArray,
-) -> None:  # fmt: skip
-    seen[begin:end] = u[begin:end]
-    memo[0], memo[1], memo[2], memo[3] = value, 0.0, margin, power
-    for at in range(end - begin):
-        memo[1] += sums[at]
-
-
-@kernel
-def _equal(one: FloatArray, other: FloatArray, begin: int, end: int) -> bool:
-    i = begin
-    while i < end and one[i] == other[i]:
-        i += 1
-    return i == end
 
 
 @kernel

@@ -22,9 +22,6 @@ MANY_LEVELS = 8_192
 LEVEL_GROUPS = 256
 """Groups of the upper tier: more would scatter documents over more pages than are at hand."""
 
-MANY_SUMS = 1 << 19
-"""Sums by level and column above which sweeps of columns have two tiers: they leave a cache."""
-
 
 @kernel
 def sweep_levels(
@@ -178,48 +175,6 @@ def _weight(weights: FloatArray, n_levels: int, k: int, j: int, reverse: bool) -
     if reverse:
         return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
     return weights[k * n_levels + j]
-
-
-@kernel
-def sweep_columns_levels(
-    x: FloatArray, level: IntArray, adds: FloatArray, reads: FloatArray, n: int, n_levels: int,
-    weights: FloatArray, reverse: bool, margin: float, nodes: FloatArray, d: FloatArray,
-    sums: FloatArray, many: int,
-) -> None:  # fmt: skip
-    """Add read·Σ add·(d_i − d_j) over violated pairs, in two tiers if there are ``many`` sums."""
-    width = d.shape[1]
-    if n_levels * (width + 1) <= many or len(weights) > 0:
-        sweep_columns(x, level, adds, reads, n, n_levels, weights, reverse, margin, nodes, d, sums)
-        return
-    group, starts, place, within = _level_groups(level, n, n_levels)
-    n_groups = len(starts) - 1
-    sweep_columns(x, group, adds, reads, n, n_groups, weights, reverse, margin, nodes, d, sums)
-    part_x, part_adds, part_reads = np.empty(n), np.empty(n), np.empty(n)
-    part_d, part_sums = np.empty((n, width)), np.zeros((n, width))
-    for at in range(n):
-        to = place[at]
-        part_x[to], part_adds[to], part_reads[to] = x[at], adds[at], reads[at]
-        for f in range(width):
-            part_d[to, f] = d[at, f]
-    for g in range(n_groups):
-        low, high = starts[g], starts[g + 1]
-        sweep_columns(
-            part_x[low:high],
-            within[low:high],
-            part_adds[low:high],
-            part_reads[low:high],
-            high - low,
-            _lowest(g + 1, n_levels, n_groups) - _lowest(g, n_levels, n_groups),
-            weights,
-            reverse,
-            margin,
-            nodes,
-            part_d[low:high],
-            part_sums[low:high],
-        )
-    for at in range(n):
-        for f in range(width):
-            sums[at, f] += part_sums[place[at], f]
 
 
 @kernel

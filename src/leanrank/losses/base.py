@@ -13,6 +13,7 @@ needs:
 prepare    labels, queries, weights and offset -> plan
 evaluate   value, filling the score gradient g
 dual       the dual value at the point that the scaled score gradient a·g defines
+dual_at    the same where the value and g are known, if that saves time
 curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights per
            document whose sums over each *cell* (say, the documents of one level of one query) span
            the low-rank part; ``aux`` carries ``n_aux`` numbers per cell from here to fold
@@ -141,6 +142,14 @@ class Labels:
         return replace(self, offset=lead if self.offset is None else self.offset + lead)
 
 
+class Evaluated(NamedTuple):
+    """Scores, and the value and score gradient that a loss has there on some queries."""
+
+    u: FloatArray
+    value: float
+    g: FloatArray
+
+
 class Loss(Part, ABC, Generic[P]):
     """A function of scores; see the module's table for what each operation means.
 
@@ -190,6 +199,10 @@ class Loss(Part, ABC, Generic[P]):
 
     def dual(self, plan: P, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value of queries [r0, r1) at a times the score gradient."""
+        raise NotImplementedError
+
+    def dual_at(self, plan: P, r0: int, r1: int, point: Evaluated, a: float) -> float:
+        """Return the dual value of queries [r0, r1) at a times a score gradient that is known."""
         raise NotImplementedError
 
     def curvature(
@@ -350,15 +363,17 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
     >>> cells.rows.tolist(), cells.row_ptr.tolist(), cells.cell_ptr.tolist()
     ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 3])
     """
-    rows, cell = (np.empty(int(query_ptr[-1]), dtype=np.int64) for _ in range(2))
-    spare = cell if n_levels > 8 else None  # sorting is not compiled for a few levels
-    first = np.empty(n_levels + 1, dtype=np.int64)
-    n_cells = _sort_by_level(level_of, query_ptr, first, rows, cell, spare)
-    row_ptr = np.zeros(n_cells + 1, dtype=np.int64)
-    np.cumsum(np.bincount(cell, minlength=n_cells), out=row_ptr[1:])
+    query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
+    key = query_of * n_levels + level_of
+    rows = np.argsort(key, kind="stable")
+    key = key[rows]
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    row_ptr = np.append(starts, len(rows))
+    cell = np.empty(len(rows), dtype=np.int64)
+    cell[rows] = np.repeat(np.arange(len(starts)), np.diff(row_ptr))
     cell_ptr = np.searchsorted(row_ptr, query_ptr)
-    query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(cell_ptr))
-    return Cells(rows, row_ptr, cell, cell_ptr, query, level_of[rows[row_ptr[:-1]]])
+    query, level = np.divmod(key[starts], max(1, n_levels))
+    return Cells(rows, row_ptr, cell, cell_ptr, query, level)
 
 
 def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -382,73 +397,6 @@ def _sum_before(values: FloatArray, ptr: IntArray, out: FloatArray) -> None:
     for group in range(len(ptr) - 1):
         for at in range(ptr[group] + 1, ptr[group + 1]):
             out[at] = out[at - 1] + values[at - 1]
-
-
-@kernel
-def _merge_by_level(
-    level_of: IntArray, begin: int, end: int, rows: IntArray, spare: IntArray
-) -> None:
-    """Fill the rows of a query by level, those of one level in their order.
-
-    NumPy's sort would take three seconds to compile, and everything that fits a model needs this.
-    """
-    for i in range(begin, end):
-        rows[i] = i
-    width = 1
-    while width < end - begin:
-        for start in range(begin, end - width, 2 * width):
-            middle, stop = start + width, min(start + 2 * width, end)
-            if level_of[rows[middle - 1]] <= level_of[rows[middle]]:
-                continue
-            for i in range(start, middle):
-                spare[i] = rows[i]
-            left, right = start, middle
-            for at in range(start, stop):
-                if left == middle:
-                    break
-                if right < stop and level_of[rows[right]] < level_of[spare[left]]:
-                    rows[at] = rows[right]
-                    right += 1
-                else:
-                    rows[at] = spare[left]
-                    left += 1
-        width *= 2
-
-
-@kernel
-def _sort_by_level(
-    level_of: IntArray, query_ptr: IntArray, first: IntArray, rows: IntArray, cell: IntArray,
-    spare: IntArray | None,
-) -> int:  # fmt: skip
-    """Fill rows sorted by query and level, and the cell of each row; return the number of cells.
-
-    ``first`` has room for one number per level and one more. ``spare`` may be None if levels are
-    always counted.
-    """
-    n_cells = 0
-    n_levels = len(first) - 1
-    for q in range(len(query_ptr) - 1):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        counted = True
-        if spare is not None:
-            counted = n_levels <= 8 * (end - begin)  # which is quicker than sorting
-            if not counted:
-                _merge_by_level(level_of, begin, end, rows, spare)
-        if counted:
-            for k in range(n_levels + 1):
-                first[k] = 0
-            for i in range(begin, end):
-                first[level_of[i] + 1] += 1
-            for k in range(n_levels):
-                first[k + 1] += first[k]
-            for i in range(begin, end):
-                rows[begin + first[level_of[i]]] = i
-                first[level_of[i]] += 1
-        for at in range(begin, end):
-            if at == begin or level_of[rows[at]] != level_of[rows[at - 1]]:
-                n_cells += 1
-            cell[rows[at]] = n_cells - 1
-    return n_cells
 
 
 def refuse_edges(labels: Labels, name: str) -> None:

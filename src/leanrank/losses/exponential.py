@@ -15,7 +15,7 @@ above l, weights of levels included.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,13 +41,6 @@ class ExponentialLoss(SmoothPairwiseLoss):
             e = np.exp(-z)
         return e, -e, e
 
-    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Return −φ*(a φ′(z)) = s − s log s at s = a e^{−z}."""
-        if a == 0.0:
-            return np.zeros_like(z)
-        with np.errstate(over="ignore"):
-            return a * np.exp(-z) * (1.0 - math.log(a) + z)
-
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         return float(_value_and_gradient(*by_level(plan), r0, r1, u, g))
 
@@ -56,11 +49,8 @@ class ExponentialLoss(SmoothPairwiseLoss):
     ) -> None:
         _hessian_products(*by_level(plan), r0, r1, u, D, out)
 
-    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        if a == 0.0:
-            return 0.0
-        value, leads = _totals(*by_level(plan), r0, r1, u)
-        return float(a * ((1.0 - math.log(a)) * value + leads))
+    def _dual(self, value: Any, leads: Any, a: float) -> Any:
+        return a * ((1.0 - math.log(a)) * value - leads) if a > 0.0 else 0.0 * value
 
 
 def by_level(plan: PairPlan) -> tuple[AnyArray, ...]:
@@ -98,33 +88,6 @@ def _value_and_gradient(
                 i = rows[at]
                 g[i] = _flow(lose[i], u[i] + A[k]) - _flow(win[i], Z[k] - u[i])
     return value
-
-
-@kernel
-def _totals(
-    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
-    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
-    """Sum c·e^{−z} and c·e^{−z}·z over all pairs, z the lead of the winner."""
-    value = 0.0
-    leads = 0.0
-    for q in range(r0, r1):
-        first, last = cell_ptr[q], cell_ptr[q + 1]
-        if last - first < 2:
-            continue
-        weights = table[table_ptr[q] : table_ptr[q + 1]]
-        W, E = _log_masses(row_ptr, rows, win, lose, first, last, u)
-        Z = _gathered(E, weights, True)
-        scores = u.reshape((-1, 1))
-        loser = _level_means(row_ptr, rows, lose, 1.0, first, E, u, scores, 0)
-        winner = _level_means(row_ptr, rows, win, -1.0, first, W, u, scores, 0)
-        below = _gathered_means(loser, E, Z, weights, True)
-        for k in range(last - first):
-            cost = math.exp(W[k] + Z[k])
-            if cost > 0.0:
-                value += cost
-                leads += cost * (winner[k, 0] - below[k, 0])
-    return value, leads
 
 
 @kernel

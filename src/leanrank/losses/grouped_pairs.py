@@ -23,7 +23,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 from leanrank.losses._score_order import sort_scores
 from leanrank.losses.base import Labels, Loss, Plan
-from leanrank.losses.pairs import PairPlan, level_arrays, scratch_of
+from leanrank.losses.pairs import PairPlan, level_arrays, order_of
 
 MOST_GROUPS = 32
 """Most groups of a level: 16 take as many steps or a few more, 64 cost more and save none."""
@@ -92,7 +92,7 @@ class GroupedPairs(Loss[GroupedPlan]):
     ) -> None:
         """Group the documents of queries [r0, r1) and fill the parts of their Hessian."""
         pairs = plan.pairs
-        known = *level_arrays(pairs), scratch_of(pairs).order, plan.cell_ptr
+        known = *level_arrays(pairs), order_of(pairs), plan.cell_ptr
         _curvature(*known, self.margin, r0, r1, u, plan.cell, diag, atoms, aux)
 
     def fold(

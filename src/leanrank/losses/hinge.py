@@ -11,7 +11,6 @@ from leanrank._jit import pair_function
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.losses import _pair_kernels as kernels
 from leanrank.losses._pair_gram import gram
-from leanrank.losses._pair_sweep import MANY_SUMS
 from leanrank.losses.base import Loss, Plan
 from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.pairs import (
@@ -19,7 +18,7 @@ from leanrank.losses.pairs import (
     PairwiseLoss,
     SmoothPairwiseLoss,
     level_arrays,
-    scratch_of,
+    order_of,
 )
 
 
@@ -41,9 +40,9 @@ class MarginLoss(PairwiseLoss):
         self.margin = margin
 
     def workspace(self, plan: PairPlan) -> PairPlan:
-        """Return the plan with scratch of its own, and without the rows by level: nobody asks."""
-        scratch = scratch_of(replace(plan, scratch=None))
-        return replace(plan, rows=np.zeros(0, dtype=np.int64), scratch=scratch)
+        """Return the plan with an order of its own, and without the rows by level: nobody asks."""
+        order = order_of(replace(plan, order=None))
+        return replace(plan, rows=np.zeros(0, dtype=np.int64), order=order)
 
     def _missing(self, z: FloatArray) -> FloatArray:
         """Return what each difference of scores lacks of the margin."""
@@ -51,14 +50,8 @@ class MarginLoss(PairwiseLoss):
         return missing
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        known = *level_arrays(plan), *scratch_of(plan)
+        known = *level_arrays(plan), order_of(plan)
         return float(kernels.evaluate(*known, self.margin, self.power, r0, r1, u, g))
-
-    def _sums(self, plan: PairPlan, r0: int, r1: int, u: FloatArray) -> tuple[float, float]:
-        """Sum c·missing^power and c·missing^(power−1) over the violated pairs."""
-        known = *level_arrays(plan), *scratch_of(plan)
-        total, below = kernels.totals(*known, self.margin, self.power, r0, r1, u)
-        return float(total), float(below)
 
 
 class HingeLoss(MarginLoss):
@@ -77,16 +70,12 @@ class HingeLoss(MarginLoss):
         h = self._missing(z)
         return h, np.where(h > 0, -1.0, 0.0), np.zeros_like(h)
 
-    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Return −φ*(a φ′(z)) = a·margin for each violated pair."""
-        return np.where(z < self.margin, a * self.margin, 0.0)
-
     def pair_slope(self) -> Any:
         """Return the compiled loss and slope of one pair, of margin 1."""
         return pair_function(_hinge)
 
-    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        return a * self.margin * self._sums(plan, r0, r1, u)[1]
+    def _dual(self, value: Any, leads: Any, a: float) -> Any:
+        return a * (value - leads)  # a·margin for each violated pair
 
 
 def _hinge(z: float, gap: float) -> tuple[float, float]:
@@ -99,24 +88,17 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     name: ClassVar[str] = "squared-hinge"
     power: ClassVar[int] = 2
     pair_steepness: ClassVar[float] = 2.0
-    many_sums: int = MANY_SUMS
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ, φ′ and φ″ at differences of scores z."""
         h = self._missing(z)
         return h * h, -2.0 * h, np.where(h > 0, 2.0, 0.0)
 
-    def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
-        """Return −φ*(a φ′(z)) = 2 a·margin·h − a² h²."""
-        h = self._missing(z)
-        return a * h * (2.0 * self.margin - a * h)
-
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
-        order = scratch_of(plan).order
-        known = *level_arrays(plan), order
-        kernels.products(*known, self.margin, r0, r1, u, D, out, self.many_sums)
+        known = *level_arrays(plan), order_of(plan)
+        kernels.products(*known, self.margin, r0, r1, u, D, out)
 
     def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
         """Return the approximate Hessian by groups of documents; None where it saves nothing."""
@@ -141,14 +123,13 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
 
         With very many levels, unless ``exact``, pairs of nearly equal labels are left out.
         """
-        known = *level_arrays(plan), scratch_of(plan).order
+        known = *level_arrays(plan), order_of(plan)
         half: FloatArray = gram(*known, self.margin, r0, r1, u, X, *columns, exact)
         half *= 2.0
         return half
 
-    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        squares, hinges = self._sums(plan, r0, r1, u)
-        return 2.0 * a * self.margin * hinges - a * a * squares
+    def _dual(self, value: Any, leads: Any, a: float) -> Any:
+        return a * (2.0 * value - leads) - a * a * value  # 2 a·margin·h − a² h²
 
     def pair_slope(self) -> Any:
         """Return the compiled loss and slope of one pair, of margin 1."""

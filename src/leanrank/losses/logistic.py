@@ -16,10 +16,10 @@ import numpy as np
 from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _logistic_kernels as kernels
-from leanrank.losses.base import Loss, Plan
+from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.losses.exponential import by_level
 from leanrank.losses.grouped_pairs import group_pairs
-from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
+from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, edges_of, offset_share
 
 
 class LogisticLoss(SmoothPairwiseLoss):
@@ -58,8 +58,15 @@ class LogisticLoss(SmoothPairwiseLoss):
         """Return the approximate Hessian by groups of documents; None where it saves nothing."""
         return group_pairs(plan, math.nan)
 
-    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        return float(kernels.dual(*by_level(plan), r0, r1, u, a)) if a > 0.0 else 0.0
+    def dual_at(self, plan: PairPlan, r0: int, r1: int, point: Evaluated, a: float) -> float:
+        """Return the dual value where value and score gradient are known."""
+        u = point.u
+        if plan.edges is not None:
+            edges = edges_of(plan, r0, r1)
+            value = float(edges.weight @ self.pair_dual(u[edges.winner] - u[edges.loser], a))
+        else:
+            value = float(kernels.dual(*by_level(plan), r0, r1, u, a)) if a > 0.0 else 0.0
+        return value - offset_share(plan, plan.span(r0, r1), point.g, a)
 
     def pair_slope(self) -> Any:
         """Return the compiled loss and slope of one pair."""

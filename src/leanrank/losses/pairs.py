@@ -5,39 +5,32 @@ A pairwise loss is a sum over pairs of a winner i and a loser j of one query,
     ℓ(u) = Σ c_ij φ(u_i − u_j),   c_ij = win_i · lose_j · (weight of their levels),
 
 where the pairs are either implied by levels, i of a higher one than j, and never listed, or given
-as *edges*. A loss defines φ in ``pair`` and ``pair_dual``, which is all that edges need; for
-levels it has fast sums of its own: ``_evaluate``, ``_dual`` and, if it is smooth, ``_products``.
+as *edges*. A loss defines φ in ``pair``, which is all that edges need; for levels it has fast sums
+of its own: ``_evaluate`` and, if it is smooth, ``_products``. If −φ*(a φ′(z)) is linear in φ(z) and
+φ′(z)·z, then ``_dual`` says how, and value and score gradient give the dual value: Σ c φ′(z)·z over
+all pairs is Σ g_i u_i.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.losses.base import Edges, Labels, Loss, Plan, mass_below, query_scale, sort_into_cells
+from leanrank.losses.base import (
+    Edges,
+    Evaluated,
+    Labels,
+    Loss,
+    Plan,
+    mass_below,
+    query_scale,
+    sort_into_cells,
+)
 from leanrank.losses.importance import importance_tables, summed_importance
-
-
-class PairScratch(NamedTuple):
-    """Results that evaluations of one problem reuse; kernels overwrite them.
-
-    Attributes
-    ----------
-    order : array of int64
-        Each query's rows as they were last sorted by score: an evaluation that follows another at
-        the same scores need not sort again.
-    seen, memo : array
-        The scores of each query at its last sums, and these sums, for the dual value, which
-        usually follows at the same scores.
-    """
-
-    order: IntArray
-    seen: FloatArray
-    memo: FloatArray
 
 
 @dataclass(frozen=True)
@@ -61,8 +54,9 @@ class PairPlan(Plan):
         Explicit pairs sorted by query, with their full weight c_ij; then levels play no part.
     edge_ptr : array of int64
         Query q owns the edges ``edge_ptr[q]:edge_ptr[q + 1]``.
-    scratch : PairScratch or None
-        That of the problem that the plan is in use by, if any.
+    order : array of int64 or None
+        Each query's rows as they were last sorted by score in the problem that the plan is in use
+        by, if any: an evaluation that follows another at the same scores need not sort again.
     """
 
     rows: IntArray
@@ -73,7 +67,7 @@ class PairPlan(Plan):
     table_ptr: IntArray
     edges: Edges | None
     edge_ptr: IntArray
-    scratch: PairScratch | None = None
+    order: IntArray | None = None
 
 
 class PairwiseLoss(Loss[PairPlan]):
@@ -100,34 +94,36 @@ class PairwiseLoss(Loss[PairPlan]):
 
     def pair_dual(self, z: FloatArray, a: float) -> FloatArray:
         """Return −φ*(a φ′(z)), φ* the convex conjugate."""
-        raise AssertionError(f"{type(self).__name__} must define pair_dual")
+        value, slope, _ = self.pair(z)
+        return np.asarray(self._dual(value, slope * z, a))
 
     def evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         if plan.edges is None:
             return self._evaluate(plan, r0, r1, u, g)
-        edges = _edges(plan, r0, r1)
+        edges = edges_of(plan, r0, r1)
         value, slope, _ = self.pair(u[edges.winner] - u[edges.loser])
         g[plan.span(r0, r1)] = _differences(plan, r0, r1, edges, edges.weight * slope)
         return float(edges.weight @ value)
 
     def dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
         """Return the dual value at the point a·c·φ′ of each pair."""
-        if plan.edges is None:
-            value = self._dual(plan, r0, r1, u, a)
-        else:
-            edges = _edges(plan, r0, r1)
-            value = float(edges.weight @ self.pair_dual(u[edges.winner] - u[edges.loser], a))
-        if plan.offset is not None:
-            span, g = plan.span(r0, r1), np.empty_like(u)
-            self.evaluate(plan, r0, r1, u, g)
-            value -= a * float(g[span] @ plan.offset[span])
-        return value
+        g = np.zeros_like(u)
+        return self.dual_at(plan, r0, r1, Evaluated(u, self.evaluate(plan, r0, r1, u, g), g), a)
+
+    def dual_at(self, plan: PairPlan, r0: int, r1: int, point: Evaluated, a: float) -> float:
+        """Return the dual value where value and score gradient are known."""
+        span, ptr = plan.span(r0, r1), plan.query_ptr[r0 : r1 + 1]
+        # g adds up to zero in a query: less its first score, the scores keep their digits
+        first = np.repeat(point.u[np.minimum(ptr[:-1], plan.n_rows - 1)], np.diff(ptr))
+        leads = float(point.g[span] @ (point.u[span] - first))
+        return float(self._dual(point.value, leads, a)) - offset_share(plan, span, point.g, a)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
         raise AssertionError(f"{type(self).__name__} must define _evaluate")
 
-    def _dual(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
+    def _dual(self, value: Any, leads: Any, a: float) -> Any:
+        """Return −φ*(a φ′(z)) from φ(z) and φ′(z)·z, or from their sums."""
         raise AssertionError(f"{type(self).__name__} must define _dual")
 
 
@@ -151,7 +147,7 @@ class SmoothPairwiseLoss(PairwiseLoss):
         if plan.edges is None:
             self._products(plan, r0, r1, u, D, out)
             return
-        edges = _edges(plan, r0, r1)
+        edges = edges_of(plan, r0, r1)
         bend = edges.weight * self.pair(u[edges.winner] - u[edges.loser])[2]
         first = int(plan.query_ptr[r0])
         for f in range(D.shape[1]):
@@ -237,13 +233,14 @@ def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
     )
 
 
-def scratch_of(plan: PairPlan) -> PairScratch:
-    """Return a plan's scratch, or a new one."""
-    if plan.scratch is not None:
-        return plan.scratch
-    n_queries = len(plan.query_ptr) - 1
-    order = np.arange(plan.n_rows, dtype=np.int64)
-    return PairScratch(order, np.full(plan.n_rows, np.nan), np.full((n_queries, 4), np.nan))
+def order_of(plan: PairPlan) -> IntArray:
+    """Return the order of a plan's rows when they were last sorted, or a new one."""
+    return np.arange(plan.n_rows, dtype=np.int64) if plan.order is None else plan.order
+
+
+def offset_share(plan: Plan, rows: slice, g: FloatArray, a: float) -> float:
+    """Return what a dual value loses by the offset of the scores."""
+    return 0.0 if plan.offset is None else a * float(g[rows] @ plan.offset[rows])
 
 
 def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:
@@ -251,7 +248,7 @@ def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:
     return edges.take(by_query)
 
 
-def _edges(plan: PairPlan, r0: int, r1: int) -> Edges:
+def edges_of(plan: PairPlan, r0: int, r1: int) -> Edges:
     assert plan.edges is not None
     part = slice(int(plan.edge_ptr[r0]), int(plan.edge_ptr[r1]))
     return plan.edges.take(part)

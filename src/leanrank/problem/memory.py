@@ -16,7 +16,7 @@ from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs.base import Block, Design, make_design
 from leanrank.execution import Executor, SerialExecutor, add_up, cached_property
-from leanrank.losses.base import Loss, Plan
+from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
 from leanrank.problem.coordinate_sweeps import CoordinateSweeps
@@ -29,12 +29,17 @@ ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class _Point:
-    """Scores, the loss there and its gradient in the scores."""
+    """Scores, the loss of each range of queries there, and its gradient in the scores."""
 
     u: FloatArray
-    value: float
+    parts: list[float]
     g: FloatArray
     duals: dict[float, float] = field(default_factory=dict)
+
+    @cached_property
+    def value(self) -> float:
+        """The loss."""
+        return float(add_up(self.parts))
 
 
 class MemoryProblem(Problem):
@@ -102,7 +107,7 @@ class MemoryProblem(Problem):
         """Evaluate the loss at weights w, of which u are the scores before the offset."""
         if self._offset is not None:
             u -= self._offset
-        self._point = _Point(u, *self.evaluate(u))
+        self._point = self._point_at(u)
         self._tried = self._step = None
         if not w.any():
             self.value_at_zero = self._point.value
@@ -166,7 +171,7 @@ class MemoryProblem(Problem):
         """Return the dual value at the feasible point that a·g defines."""
         known = self.point.duals  # often asked for a working set and then for all features
         if a not in known:
-            known[a] = self.dual_at(self.point.u, a)
+            known[a] = self._dual(self.point, a)
         return known[a]
 
     def rounding(self, w: FloatArray, value: float) -> float:
@@ -208,7 +213,7 @@ class MemoryProblem(Problem):
         self._tried = None  # its memory may be needed
         u = t * self._step[1]
         u += self.point.u
-        self._tried = _Point(u, *self.evaluate(u))
+        self._tried = self._point_at(u)
         return self._tried.value
 
     def slope(self) -> float:
@@ -242,7 +247,7 @@ class MemoryProblem(Problem):
         u, g = self.point.u.copy(), self.point.g.copy()
         for _ in range(times):
             self._sweeps.sweep(penalty, bounds, w, u, g)
-        self._point = _Point(u, *self.evaluate(u))
+        self._point = self._point_at(u)
         return self._point.value
 
     # the same of any scores, for methods that keep several points
@@ -254,13 +259,17 @@ class MemoryProblem(Problem):
             u -= self._offset
         return u
 
-    def evaluate(self, u: FloatArray) -> tuple[float, FloatArray]:
-        """Compute the loss and its gradient with respect to the scores."""
+    def _point_at(self, u: FloatArray) -> _Point:
         g = np.zeros(self.plan.n_rows)
         parts = self.executor.map(
             lambda r: self.loss.evaluate(self.plan, r[0], r[1], u, g), self.ranges
         )
-        return float(add_up(parts)), g
+        return _Point(u, parts, g)
+
+    def evaluate(self, u: FloatArray) -> tuple[float, FloatArray]:
+        """Compute the loss and its gradient with respect to the scores."""
+        point = self._point_at(u)
+        return point.value, point.g
 
     def product(self, v: FloatArray) -> FloatArray:
         """Compute the Hessian in the weights of the working set times v, without forming it."""
@@ -273,10 +282,20 @@ class MemoryProblem(Problem):
 
     def dual_at(self, u: FloatArray, a: float) -> float:
         """Compute the dual value at scores u and the feasible point that a·g defines."""
-        parts = self.executor.map(
-            lambda r: self.loss.dual(self.plan, r[0], r[1], u, a), self.ranges
+        return self._dual(self._point_at(u), a)
+
+    def _dual(self, point: _Point, a: float) -> float:
+        loss, plan, known = self.loss, self.plan, self.loss.offers("dual_at")
+
+        def dual(part: tuple[tuple[int, int], float]) -> float:
+            r, value = part
+            if known:
+                return loss.dual_at(plan, *r, Evaluated(point.u, value, point.g), a)
+            return loss.dual(plan, *r, point.u, a)
+
+        return float(
+            add_up(self.executor.map(dual, list(zip(self.ranges, point.parts, strict=True))))
         )
-        return float(add_up(parts))
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set."""
