@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.problem.memory import MemoryProblem
 from tests.losses.line import along
 
 
-def brute(plan, y, u, margin=None):
+def brute(plan, y, u):
     """Value, gradient, Hessian and entropy of every term, straight from the definition."""
-    levels = np.unique(y)
     value, gradient, hessian = 0.0, np.zeros(len(u)), np.zeros((len(u), len(u)))
     terms = []
     for q in range(len(plan.query_ptr) - 1):
@@ -22,11 +20,7 @@ def brute(plan, y, u, margin=None):
             if plan.gain[i] == 0 or len(below) == 0:
                 continue
             support = np.append(below, i)
-            delta = np.zeros(len(support))
-            if margin is not None:
-                k, at = np.searchsorted(levels, y[i]), np.searchsorted(levels, y[below])
-                delta[:-1] = margin[k, at]
-            logits = u[support] + delta
+            logits = u[support].copy()
             logits[:-1] += np.log(plan.mass[below])
             top = logits.max()
             log_sum = top + np.log(np.exp(logits - top).sum())
@@ -35,7 +29,7 @@ def brute(plan, y, u, margin=None):
             gradient[support] += plan.gain[i] * p
             gradient[i] -= plan.gain[i]
             hessian[np.ix_(support, support)] += plan.gain[i] * (np.diag(p) - np.outer(p, p))
-            terms.append((i, support, p, delta, plan.gain[i]))
+            terms.append((i, support, p, plan.gain[i]))
     return value, gradient, hessian, terms
 
 
@@ -57,26 +51,23 @@ def random_problem(rng, n_queries=7, most=9, n_levels=3, n_features=4, weights=F
 
 
 CASES = [
-    (seed, levels, weights, table)
+    (seed, levels, weights)
     for seed in range(6)
     for levels in (2, 3, 6)
     for weights in (False, True)
-    for table in (False, True)
 ]
 
 
-@pytest.mark.parametrize(("seed", "levels", "weights", "table"), CASES)
-def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, weights, table):
+@pytest.mark.parametrize(("seed", "levels", "weights"), CASES)
+def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, weights):
     rng = np.random.default_rng(seed)
     X, labels = random_problem(rng, n_levels=levels, weights=weights)
-    n_levels = len(np.unique(labels.y))
-    margin = rng.random((n_levels, n_levels)) * 2 if table else None
-    loss = DominationLoss(margin)
+    loss = DominationLoss()
     plan = loss.prepare(labels)
     problem = MemoryProblem(X, loss, plan)
     w = rng.normal(size=X.shape[1]) * rng.choice([0.1, 1, 5])
     u = problem.scores(w)
-    value, gradient, hessian, _ = brute(plan, labels.y, u, margin)
+    value, gradient, hessian, _ = brute(plan, labels.y, u)
     got, g = problem.evaluate(u)
     assert got == pytest.approx(value, rel=1e-12, abs=1e-14)
     np.testing.assert_allclose(g, gradient, rtol=1e-10, atol=1e-13)
@@ -87,7 +78,7 @@ def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, we
         problem.hessians.product(block, u, v), X.T @ (hessian @ (X @ v)), rtol=1e-9, atol=1e-11
     )
     d, t = rng.normal(size=len(u)), rng.random()
-    value_t, gradient_t, hessian_t, _ = brute(plan, labels.y, u + t * d, margin)
+    value_t, gradient_t, hessian_t, _ = brute(plan, labels.y, u + t * d)
     np.testing.assert_allclose(
         along(problem, u, d, t),
         [value_t, gradient_t @ d, d @ hessian_t @ d],
@@ -96,25 +87,23 @@ def test_value_gradient_hessian_and_line_agree_with_brute_force(seed, levels, we
     )
 
 
-@pytest.mark.parametrize(("seed", "levels", "weights", "table"), CASES)
-def test_dual_value_is_the_entropy_of_the_scaled_point(seed, levels, weights, table):
+@pytest.mark.parametrize(("seed", "levels", "weights"), CASES)
+def test_dual_value_is_the_entropy_of_the_scaled_point(seed, levels, weights):
     rng = np.random.default_rng(100 + seed)
     X, labels = random_problem(rng, n_levels=levels, weights=weights)
-    n_levels = len(np.unique(labels.y))
-    margin = rng.random((n_levels, n_levels)) if table else None
-    loss = DominationLoss(margin)
+    loss = DominationLoss()
     plan = loss.prepare(labels)
     problem = MemoryProblem(X, loss, plan)
     u = problem.scores(rng.normal(size=X.shape[1]))
     a = rng.random()
-    value, gradient, _, terms = brute(plan, labels.y, u, margin)
+    value, gradient, _, terms = brute(plan, labels.y, u)
     expected = 0.0
-    for _i, support, p, delta, gain in terms:
+    for _i, support, p, gain in terms:
         q = a * p
         q[-1] += 1 - a
         weight = np.append(plan.mass[support[:-1]], 1.0)
         keep = q > 0
-        expected += gain * np.sum(-q[keep] * np.log(q[keep] / weight[keep]) + (q * delta)[keep])
+        expected += gain * np.sum(-q[keep] * np.log(q[keep] / weight[keep]))
     if plan.offset is not None:
         expected -= a * plan.offset @ gradient
     assert problem.dual_at(u, a) == pytest.approx(expected, rel=1e-10, abs=1e-12)
@@ -181,7 +170,7 @@ def test_a_document_of_weight_two_is_two_documents():
         np.testing.assert_allclose(a, np.bincount(copies, b, minlength=5), atol=1e-14)
 
 
-def test_many_levels_cost_no_table_but_a_margin_table_refuses_them():
+def test_many_levels_cost_no_table():
     y = np.arange(100.0)
     labels = Labels(y=y, query_ptr=np.array([0, 100]))
     plan = DominationLoss().prepare(labels)
@@ -190,12 +179,3 @@ def test_many_levels_cost_no_table_but_a_margin_table_refuses_them():
     value, gradient, _, _ = brute(plan, y, u)
     assert DominationLoss().evaluate(plan, 0, 1, u, g) == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(g, gradient, atol=1e-14)
-    with pytest.raises(InputError, match="at most 64 levels"):
-        DominationLoss(np.zeros((100, 100))).prepare(labels)
-
-
-def test_a_table_of_the_wrong_shape_is_refused():
-    with pytest.raises(InputError, match="2 levels"):
-        DominationLoss(np.zeros((3, 3))).prepare(
-            Labels(y=np.array([0.0, 1]), query_ptr=np.array([0, 2]))
-        )

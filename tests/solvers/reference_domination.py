@@ -131,8 +131,8 @@ def random_features(rng, n, n_features, form="dense"):
     return X
 
 
-def make_problem(X, labels, margin=None, n_jobs=None):
-    loss = DominationLoss(margin)
+def make_problem(X, labels, n_jobs=None):
+    loss = DominationLoss()
     return MemoryProblem(X, loss, loss.prepare(labels), make_executor(n_jobs))
 
 

@@ -28,8 +28,8 @@ LINEAR = 600.0
 @kernel
 def sums(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, want: int,
-    out: FloatArray, atoms: FloatArray, aux: FloatArray, a: float, offset: FloatArray,
+    r0: int, r1: int, u: FloatArray, want: int, out: FloatArray, atoms: FloatArray, aux: FloatArray,
+    a: float, offset: FloatArray,
 ) -> float:  # fmt: skip
     """Return the value, filling the gradient ``out``; or fill diagonal, atoms and aux; or return
     the dual value at a.
@@ -45,7 +45,7 @@ def sums(
             continue
         begin, second = row_ptr[first], row_ptr[first + 1]  # the lowest level dominates none
         n = row_ptr[first + n_levels] - second
-        _masses(row_ptr, rows, mass, level, margin, first, n_levels, u, levels, e, terms)
+        _masses(row_ptr, rows, mass, first, n_levels, u, levels, e, terms)
         for k in range(1, n_levels):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 z[at - second] = Z[k] - u[rows[at]]
@@ -60,8 +60,8 @@ def sums(
             centre, shift, mean, shifted = 0.0, 0.0, D, A  # of the levels below, of each level
             for k in range(n_levels):
                 if Z[k] > -math.inf:
-                    centre = mean_below(E, Z, share, mean, centre, k, level, margin, first)
-                    shift = mean_below(E, Z, share, shifted, shift, k, level, margin, first)
+                    centre += share[k] * (mean[k - 1] - centre)
+                    shift += share[k] * (shifted[k - 1] - shift)
                 mean[k] = shifted[k] = 0.0
                 if S[k] > 0.0:
                     even, odd = 0.0, 0.0  # two sums hide the latency of additions
@@ -104,7 +104,7 @@ def sums(
                 z[i] = weight * dominated
             if want == CURVATURE:
                 aux[first + k, 0], aux[first + k, 1], aux[first + k, 2] = E[k], Z[k], squares
-        from_above(E, Z, share, rest, A, D, n_levels, level, margin, first)
+        from_above(share, rest, A, D, n_levels)
         for k in range(n_levels):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i, row = at - second, rows[at]
@@ -121,20 +121,17 @@ def sums(
 @kernel
 def evaluate(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, g: FloatArray,
+    r0: int, r1: int, u: FloatArray, g: FloatArray,
 ) -> float:  # fmt: skip
     """Return the value and fill the gradient, for loops inside kernels."""
     none = np.empty((0, 3))
-    return sums(
-        cell_ptr, row_ptr, rows, mass, gain, level, margin, r0, r1, u, VALUE, g, none, none, 1.0, u
-    )
+    return sums(cell_ptr, row_ptr, rows, mass, gain, r0, r1, u, VALUE, g, none, none, 1.0, u)
 
 
 @kernel
 def product(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, mass: FloatArray, gain: FloatArray,
-    level: IntArray, margin: FloatArray | None, r0: int, r1: int, u: FloatArray, d: FloatArray,
-    out: FloatArray,
+    r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the product of the score Hessian with a vector d."""
     levels, e, z, terms = _scratch(cell_ptr, row_ptr, r0, r1)
@@ -145,7 +142,7 @@ def product(
         if n_levels == 0:
             continue
         begin, n = row_ptr[first], row_ptr[first + n_levels] - row_ptr[first]
-        _masses(row_ptr, rows, mass, level, margin, first, n_levels, u, levels, e, terms)
+        _masses(row_ptr, rows, mass, first, n_levels, u, levels, e, terms)
         for k in range(n_levels):
             mean[k] = 0.0
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
@@ -157,7 +154,7 @@ def product(
         for k in range(n_levels):
             A[k] = pull[k] = 0.0
             if Z[k] > -math.inf:
-                before = mean_below(E, Z, share, mean, before, k, level, margin, first)
+                before += share[k] * (mean[k - 1] - before)
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i, weight = at - begin, gain[rows[at]]
                 dominated = weight * z[i] if weight > 0.0 else 0.0
@@ -165,8 +162,8 @@ def product(
                 z[i] = dominated * (1.0 - z[i]) * (d[rows[at]] - before) if weight > 0.0 else 0.0
                 pull[k] += z[i]
             pull[k] += A[k] * before
-        from_above(E, Z, share, rest, A, D, n_levels, level, margin, first)
-        from_above(E, Z, share, rest, pull, D2, n_levels, level, margin, first)
+        from_above(share, rest, A, D, n_levels)
+        from_above(share, rest, pull, D2, n_levels)
         for k in range(n_levels):
             for at in range(row_ptr[first + k], row_ptr[first + k + 1]):
                 i, row = at - begin, rows[at]
@@ -175,8 +172,8 @@ def product(
 
 @kernel
 def fold(
-    cell_ptr: IntArray, level: IntArray, margin: FloatArray | None, r0: int, r1: int,
-    aux: FloatArray, sums: FloatArray, left: FloatArray, right: FloatArray,
+    cell_ptr: IntArray, r0: int, r1: int, aux: FloatArray, sums: FloatArray, left: FloatArray,
+    right: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the two vectors of each level, which are zero before."""
     base = cell_ptr[r0]
@@ -190,17 +187,10 @@ def fold(
             if Z == -math.inf:
                 continue
             centre = right[c - base]
-            if margin is None:
-                new = math.exp(aux[c - 1, 0] - Z)
-                previous = right[c - 1 - base]
-                for j in range(n):
-                    centre[j] = (1.0 - new) * previous[j] + new * sums[c - 1 - base, 0, j]
-            else:
-                for l in range(k):  # noqa: E741
-                    delta = margin[level[c], level[first + l]]
-                    share = math.exp(aux[first + l, 0] + delta - Z)
-                    for j in range(n):
-                        centre[j] += share * sums[first + l - base, 0, j]
+            new = math.exp(aux[c - 1, 0] - Z)
+            previous = right[c - 1 - base]
+            for j in range(n):
+                centre[j] = (1.0 - new) * previous[j] + new * sums[c - 1 - base, 0, j]
             half = 0.5 * aux[c, 2]
             for j in range(n):
                 left[c - base, j] = sums[c - base, 1, j] + half * centre[j]
@@ -220,13 +210,12 @@ def _scratch(
 
 @kernel
 def _masses(
-    row_ptr: IntArray, rows: IntArray, mass: FloatArray, level: IntArray,
-    margin: FloatArray | None, first: int, n_levels: int, u: FloatArray, levels: FloatArray,
-    e: FloatArray, spare: FloatArray,
+    row_ptr: IntArray, rows: IntArray, mass: FloatArray, first: int, n_levels: int, u: FloatArray,
+    levels: FloatArray, e: FloatArray, spare: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the documents' exponentials e, and of each level E, S and Z, but for the highest level.
 
-    Without margins also the share of level k − 1 in the mass below level k, and the rest of it.
+    Also the share of level k − 1 in the mass below level k, and the rest of it.
     """
     E, S, Z, share, rest = levels[0], levels[1], levels[2], levels[3], levels[4]
     begin = row_ptr[first]
@@ -251,12 +240,7 @@ def _masses(
         if E[k] > -math.inf:
             high, low = max(high, E[k]), min(low, E[k])
     Z[0], share[0], rest[0] = -math.inf, 0.0, 0.0
-    if margin is not None:
-        for k in range(1, n_levels):
-            Z[k] = -math.inf
-            for j in range(k):
-                Z[k] = log_add(Z[k], E[j] + margin[level[first + k], level[first + j]])
-    elif high - low <= LINEAR:
+    if high - low <= LINEAR:
         for k in range(n_levels):
             spare[k] = E[k] - high
         exp_chunk(spare, n_levels)
@@ -275,48 +259,14 @@ def _masses(
 
 @kernel
 def from_above(
-    E: FloatArray, Z: FloatArray, share: FloatArray, rest: FloatArray, A: FloatArray,
-    D: FloatArray, n_levels: int, level: IntArray, margin: FloatArray | None, first: int,
+    share: FloatArray, rest: FloatArray, A: FloatArray, D: FloatArray, n_levels: int,
 ) -> None:  # fmt: skip
     """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
     D[n_levels - 1] = 0.0
-    if margin is None:
-        carried = 0.0  # relative to the mass below l + 1, so that no factor exceeds one
-        for j in range(n_levels - 2, -1, -1):
-            carried = A[j + 1] + (carried * rest[j + 2] if j < n_levels - 2 else 0.0)
-            D[j] = carried * share[j + 1]
-    else:
-        for j in range(n_levels - 1):
-            D[j] = 0.0
-            for k in range(j + 1, n_levels):
-                D[j] += A[k] * level_share(E, Z, k, j, level, margin, first)
-
-
-@kernel
-def mean_below(
-    E: FloatArray, Z: FloatArray, share: FloatArray, mean: FloatArray, before: float, k: int,
-    level: IntArray, margin: FloatArray | None, first: int,
-) -> float:  # fmt: skip
-    """Average the levels' means under the softmax of those below k.
-
-    ``before`` is the average of level k − 1.
-    """
-    if margin is None:
-        return before + share[k] * (mean[k - 1] - before)
-    total = 0.0
-    for j in range(k):
-        total += level_share(E, Z, k, j, level, margin, first) * mean[j]
-    return total
-
-
-@kernel
-def level_share(
-    E: FloatArray, Z: FloatArray, k: int, j: int, level: IntArray, margin: FloatArray, first: int,
-) -> float:  # fmt: skip
-    """Return the share of level j in the mass below level k, with a margin table."""
-    if E[j] == -math.inf:
-        return 0.0
-    return math.exp(E[j] + margin[level[first + k], level[first + j]] - Z[k])
+    carried = 0.0  # relative to the mass below l + 1, so that no factor exceeds one
+    for j in range(n_levels - 2, -1, -1):
+        carried = A[j + 1] + (carried * rest[j + 2] if j < n_levels - 2 else 0.0)
+        D[j] = carried * share[j + 1]
 
 
 @kernel

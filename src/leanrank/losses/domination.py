@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.errors import InputError
 from leanrank.losses import _domination_kernels as kernels
 from leanrank.losses.base import (
     Labels,
@@ -32,7 +31,6 @@ from leanrank.losses.base import (
     refuse_edges,
     sort_into_cells,
 )
-from leanrank.losses.importance import MOST_LEVELS_WITH_TABLE
 
 NONE = np.empty((0, 3))
 EMPTY = np.empty(0)
@@ -52,36 +50,23 @@ class DominationPlan(Plan):
         Document weights m_j inside Z.
     gain : array
         Factor c_i of the term in which a document dominates: scale × weight × gain weight.
-    level : array of int64
-        Which level of the whole data set each cell is; the index into ``margin``.
-    margin : array of shape (levels, levels), optional
-        Δ(k, l) by which level k should beat level l.
     """
 
     rows: IntArray
     row_ptr: IntArray
     mass: FloatArray
     gain: FloatArray
-    level: IntArray
-    margin: FloatArray | None
 
 
 class DominationLoss(Loss[DominationPlan]):
-    """Sum over dominating documents i of log(1 + Σ_{j ∈ D(i)} e^{u_j − u_i + Δ(i, j)}).
+    """Sum over dominating documents i of log(1 + Σ_{j ∈ D(i)} e^{u_j − u_i}).
 
-    Parameters
-    ----------
-    margin : array of shape (levels, levels), optional
-        Margin by pair of levels: row the higher level, column the lower. A margin that is
-        separable, Δ = s(i) − s(j), is the offset s instead.
+    A margin Δ(i, j) = s(i) − s(j) is an offset s.
     """
 
     name: ClassVar[str] = "domination"
     n_atoms: ClassVar[int] = 2
     n_aux: ClassVar[int] = 3
-
-    def __init__(self, margin: AnyArray | None = None) -> None:
-        self.margin = margin
 
     def prepare(self, labels: Labels) -> DominationPlan:
         """Sort each query's documents by level."""
@@ -91,7 +76,6 @@ class DominationLoss(Loss[DominationPlan]):
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
         mass = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         levels, level_of = labels.find_levels()
-        margin = self._table(len(levels))
         cells = sort_into_cells(level_of, len(levels), ptr)
         cell, cell_ptr = cells.cell, cells.cell_ptr
         dominating = (mass_below(cells, mass)[1] > 0)[cell]
@@ -112,8 +96,6 @@ class DominationLoss(Loss[DominationPlan]):
             row_ptr=cells.row_ptr,
             mass=np.ascontiguousarray(mass, dtype=np.float64),
             gain=gain,
-            level=cells.level,
-            margin=margin,
         )
 
     def evaluate(
@@ -146,7 +128,7 @@ class DominationLoss(Loss[DominationPlan]):
     ) -> tuple[FloatArray, FloatArray]:
         """Turn sums over levels into the two vectors of each level."""
         left, right = (np.zeros((len(sums), sums.shape[2])) for _ in range(2))
-        kernels.fold(plan.cell_ptr, plan.level, plan.margin, r0, r1, aux, sums, left, right)
+        kernels.fold(plan.cell_ptr, r0, r1, aux, sums, left, right)
         return left, right
 
     def dual(self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, a: float) -> float:
@@ -179,25 +161,9 @@ class DominationLoss(Loss[DominationPlan]):
         """Return the compiled ``evaluate`` and its leading arguments."""
         return kernels.evaluate, _arrays(plan)
 
-    def _table(self, n_levels: int) -> FloatArray | None:
-        if self.margin is None:
-            return None
-        table = np.ascontiguousarray(self.margin, dtype=np.float64)
-        if n_levels > MOST_LEVELS_WITH_TABLE:
-            raise InputError(
-                f"a margin by pair of levels takes at most {MOST_LEVELS_WITH_TABLE} levels but the "
-                f"labels have {n_levels}: give a separable margin as an offset instead"
-            )
-        if table.shape != (n_levels, n_levels) or not np.isfinite(table).all():
-            raise InputError(
-                f"the margin table has shape {table.shape} but the labels have {n_levels} levels: "
-                "give one finite margin for each pair of levels, lowest level first"
-            )
-        return table
-
 
 def _arrays(plan: DominationPlan) -> tuple[AnyArray | None, ...]:
-    return (plan.cell_ptr, plan.row_ptr, plan.rows, plan.mass, plan.gain, plan.level, plan.margin)
+    return (plan.cell_ptr, plan.row_ptr, plan.rows, plan.mass, plan.gain)
 
 
 def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray:

@@ -101,7 +101,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([SEVERAL, None], "categories"),
     ([str, SEVERAL], "gain"),
     ([str, SEVERAL, None], "importance"),
-    ([words("scaled"), SEVERAL, None], "margin"),
+    ([words("scaled"), None], "margin"),
     ([SEVERAL, Mapping, None], "costs penalty_factors"),
     ([Integral, SEVERAL, Mapping, None], "monotone signs"),
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from leanrank.losses import get_loss
 from leanrank.losses.base import Loss
 from leanrank.losses.domination import DominationLoss
@@ -41,9 +39,9 @@ class DominationRanker(LinearRanker):
     solver : {"newton", "bound-cd"}, default="newton"
         "newton": working-set proximal Newton, certified. "bound-cd": the paper's coordinate descent
         on a quadratic bound, faithful and slow.
-    margin : None, "scaled" or array of shape (levels, levels), default=None
-        By how much a document should win. "scaled": ``margin_scale`` times the difference of
-        labels. An array: by pair of levels, lowest first, row the winner.
+    margin : {None, "scaled"}, default=None
+        By how much a document should win: not at all, or ``margin_scale`` times the difference of
+        labels.
     margin_scale : float, default=1.0
         For ``margin="scaled"``: the margin per level of difference.
     bound : {"range", "paper"}, default="range"
@@ -69,7 +67,7 @@ class DominationRanker(LinearRanker):
     loss: str = fixed("domination")
     penalty: str | Penalty = "elastic-net"
     solver: str = "newton"
-    margin: Any = None
+    margin: str | None = None
     margin_scale: float = 1.0
     bound: str = "range"
     max_iter: int = 100
@@ -81,10 +79,8 @@ class DominationRanker(LinearRanker):
     used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
 
     def make_loss(self) -> DominationLoss:
-        """Return the loss, with a table of margins where one is given."""
-        if self.margin is None or isinstance(self.margin, str):
-            return DominationLoss()
-        return DominationLoss(np.asarray(self.margin, dtype=np.float64))
+        """Return the domination loss."""
+        return DominationLoss()
 
     def make_solver(self) -> Solver:
         """Return Newton's method or the paper's."""
@@ -184,10 +180,6 @@ class RankNet(LinearRanker):
     importance: Any = None
     max_iter: int = 100
 
-    parameter_constraints: ClassVar[Constraints] = {
-        **LinearRanker.parameter_constraints,
-        "margin": [words("scaled"), None],
-    }
     used_with: ClassVar[Uses] = MARGIN
 
     def make_loss(self) -> LogisticLoss:

@@ -102,19 +102,16 @@ def one_coordinate(X, problem, penalty, w, r):
 
 
 @pytest.mark.parametrize("bound", ["range", "paper"])
-@pytest.mark.parametrize("margin", ["none", "offset", "table"])
+@pytest.mark.parametrize("margin", ["none", "offset"])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_it_descends_and_meets_newton(form, margin, bound):
     rng = np.random.default_rng([len(form), len(margin), len(bound)])
     weights = bool(rng.integers(2))
     labels = random_labels(rng, n_queries=12, weights=weights, normalize="none")
-    table = None
     if margin == "offset":
         labels = Labels(**{**labels.__dict__, "offset": rng.normal(size=len(labels.y))})
-    elif margin == "table":
-        table = rng.random((3, 3)) * 2
     X = random_features(rng, len(labels.y), 5, form)
-    problem = make_problem(X, labels, table)
+    problem = make_problem(X, labels)
     c = gradient(problem, np.zeros(5))
     for ratio in (1.0, 0.5, 0.0):
         penalty = ElasticNet.build(0.2 * np.abs(c).max(), ratio, 5)
@@ -128,7 +125,7 @@ def test_it_descends_and_meets_newton(form, margin, bound):
         assert solution.objective == pytest.approx(newton.objective, rel=1e-7)
         scale = max(np.abs(newton.w).max(), 1e-3)
         np.testing.assert_allclose(solution.w, newton.w, atol=5e-3 * scale)
-        reference = Reference(X, labels, table)
+        reference = Reference(X, labels)
         assert solution.objective == pytest.approx(
             reference.objective(solution.w, penalty), rel=1e-11
         )
