@@ -17,8 +17,7 @@ from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
 from leanrank.rankers.base import BaseRanker
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
-from leanrank.solvers.least_squares.spectrum import Spectrum
+from leanrank.solvers.least_squares.spectrum import Spectrum, leave_query_out_scores
 
 
 class LeaveQueryOut(BaseRanker):

@@ -32,7 +32,6 @@ from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses
 from leanrank.rankers.path import Path, descending, path_of
 from leanrank.solvers.base import Solution
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import (
     LARGEST_FACTORISATION,
     iterate_ridge,
@@ -45,6 +44,7 @@ from leanrank.solvers.least_squares.spectrum import (
     Spectrum,
     factorise,
     factorise_kernel,
+    leave_query_out_scores,
 )
 
 

@@ -5,9 +5,8 @@ import pytest
 
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, make_executor
-from leanrank.solvers.least_squares.leave_query_out import leave_query_out_scores
 from leanrank.solvers.least_squares.ridge import solve_ridge_dual
-from leanrank.solvers.least_squares.spectrum import factorise
+from leanrank.solvers.least_squares.spectrum import factorise, leave_query_out_scores
 from tests.solvers.reference_rankrls import centre, centred_of, random_problem, ridge
 
 ALPHAS = np.array([1e-12, 1e-6, 1e-2, 1.0, 1e3, 1e12])
