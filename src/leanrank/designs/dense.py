@@ -44,7 +44,8 @@ class _Rows:
     def _part(self, rows: tuple[int, int]) -> _Part:
         return _Part(self.X, self.anchor, rows, slice(None))
 
-    def _matvec(self, w: FloatArray) -> FloatArray:
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Compute Xw; only the columns of non-zero weights are read when they are few."""
         out = np.zeros(self.n_rows)
         support = np.flatnonzero(w)
         weights = w[support]
@@ -60,7 +61,9 @@ class _Rows:
         self.executor.map(multiply, self.blocks)
         return out
 
-    def _rmatvec(self, g: FloatArray) -> FloatArray:
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute Xᵀg, block sums added in the order of the rows; rows are read whole."""
+
         def multiply(rows: tuple[int, int]) -> FloatArray:
             X, anchor, at, own = self._part(rows)
             found: FloatArray = products.anchored_rmatvec(X, anchor, g[own], *at)
@@ -97,13 +100,9 @@ class DenseDesign(_Rows, Design):
         super().__init__(X, executor, anchor, rows_per_block=rows_per_block)
         self.most_copied = most_copied
 
-    def matvec(self, w: FloatArray) -> FloatArray:
-        """Compute Xw; only the columns of non-zero weights are read when they are few."""
-        return self._matvec(w)
-
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg, block sums added in the order of the rows; rows are read whole."""
-        c = self._rmatvec(g)
+        """Compute Xᵀg, of some features or of all."""
+        c = super().rmatvec(g)
         return c if features is None else c[features]
 
     def squares(self, rows: tuple[int, int]) -> FloatArray:
@@ -116,16 +115,6 @@ class DenseDesign(_Rows, Design):
         """Length of each column, rows less their anchors."""
         parts = self.executor.map(self.squares, self.blocks)
         return np.sqrt(add_up(parts) if parts else np.zeros(self.n_features))
-
-    @property
-    def column_sizes(self) -> IntArray:
-        """Every column has all rows."""
-        return np.full(self.n_features, self.n_rows)
-
-    @property
-    def summed_norms(self) -> FloatArray:
-        """Products add up rows less their anchors."""
-        return self.column_norms
 
     def take(self, features: IntArray) -> DenseBlock:
         """Copy some columns, row-major, unless they are many or there is no room for them.
@@ -169,14 +158,6 @@ class DenseBlock(_Rows, Block):
         self.whole = np.array_equal(self.stored, np.arange(X.shape[1]))
         self.n_features = len(features)
         self.n_bytes = self.n_rows * self.n_features * X.itemsize
-
-    def matvec(self, v: FloatArray) -> FloatArray:
-        """Compute X_W v."""
-        return self._matvec(v)
-
-    def rmatvec(self, g: FloatArray) -> FloatArray:
-        """Compute X_Wᵀ g, block sums added in the order of the rows."""
-        return self._rmatvec(g)
 
     @cached_property
     def spread(self) -> FloatArray:

@@ -76,8 +76,8 @@ class _Binned:
     n_rows: int
     rows_per_block: int
 
-    def _matvec(self, w: FloatArray) -> FloatArray:
-        """Add up the curves of the features that have one."""
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Add up the curves of the features that have one: one look-up per document and feature."""
         features = self.ramps.used(w)
         lines = self.ramps.lines(w, features)
         out = np.zeros(self.n_rows)
@@ -87,7 +87,7 @@ class _Binned:
         )
         return out
 
-    def _rmatvec(self, g: FloatArray) -> FloatArray:
+    def rmatvec(self, g: FloatArray) -> FloatArray:
         """Sum g by bin, block sums added in the order of the rows; then run over the knots."""
         blocks = row_blocks(self.n_rows, self.rows_per_block)
         parts = self.executor.map(lambda at: self._bin_sums(g, at), blocks)
@@ -112,11 +112,6 @@ class _AllRamps(Design):
     def column_norms(self) -> FloatArray:
         """An upper bound of the length of each column, from its sum and its largest entry."""
         return np.sqrt(self.rmatvec(np.ones(self.n_rows)) * self.ramps.heights)
-
-    @property
-    def summed_norms(self) -> FloatArray:
-        """Products add up columns as they are."""
-        return self.column_norms
 
 
 class RampDesign(_Binned, _AllRamps):
@@ -148,24 +143,15 @@ class RampDesign(_Binned, _AllRamps):
         self.n_features = self.ramps.n_columns
         self.n_bytes = self.X.nbytes + self.bins.nbytes
 
-    def matvec(self, w: FloatArray) -> FloatArray:
-        """Compute Xw by one look-up per document and feature with a curve."""
-        return self._matvec(w)
-
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg; all ramps come at once."""
-        c = self._rmatvec(g)
+        c = super().rmatvec(g)
         return c if features is None else c[features]
 
     def squares(self, rows: tuple[int, int]) -> FloatArray:
         """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
         sums = self._bin_sums(np.ones(self.n_rows), rows)
         return self.ramps.from_bins(sums) * self.ramps.heights
-
-    @property
-    def column_sizes(self) -> IntArray:
-        """Every column has all rows."""
-        return np.full(self.n_features, self.n_rows)
 
     def take(self, features: IntArray) -> RampBlock:
         """Return some columns; they are read in place, which takes no memory."""
@@ -329,11 +315,11 @@ class RampBlock(_Binned, WrittenBlock):
         """Compute X_W v by one look-up per document and feature."""
         w = np.zeros(self.ramps.n_columns)
         w[self.own] = v
-        return self._matvec(w)
+        return super().matvec(w)
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g from sums by knot."""
-        return self._rmatvec(g)[self.own]
+        return super().rmatvec(g)[self.own]
 
     def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:
         """Write out some rows of some columns."""

@@ -68,18 +68,16 @@ class SurfaceDesign(Design):
 
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg; all columns come at once."""
-        parts = self.executor.map(
-            lambda at: kernels.pair_sums(*self.codes, g, self.pairs, *at),
-            row_blocks(self.n_rows, self.curves.rows_per_block),
-        )
-        pairs = add_up(parts) if parts else np.zeros((len(self.pairs), PER_PAIR))
-        c = np.concatenate((self.curves.rmatvec(g), pairs.ravel()))
+        c = np.concatenate((self.curves.rmatvec(g), self._pair_sums(g, self.pairs).ravel()))
         return c if features is None else c[features]
 
-    @property
-    def column_sizes(self) -> IntArray:
-        """Every column has all rows."""
-        return np.full(self.n_features, self.n_rows)
+    def _pair_sums(self, g: FloatArray, pairs: IntArray) -> FloatArray:
+        """Compute Xᵀg of the columns of some pairs, one row per pair."""
+        parts = self.executor.map(
+            lambda at: kernels.pair_sums(*self.codes, g, pairs, *at),
+            row_blocks(self.n_rows, self.curves.rows_per_block),
+        )
+        return np.asarray(add_up(parts)) if parts else np.zeros((len(pairs), PER_PAIR))
 
     @cached_property
     def column_norms(self) -> FloatArray:
@@ -87,11 +85,6 @@ class SurfaceDesign(Design):
         heights = np.ones(self.n_features)
         heights[: self.n_curved] = self.ramps.heights
         return np.sqrt(self.rmatvec(np.ones(self.n_rows)) * heights)
-
-    @property
-    def summed_norms(self) -> FloatArray:
-        """Products add up columns as they are."""
-        return self.column_norms
 
     @cached_property
     def columns(self) -> SurfaceColumns:
@@ -145,11 +138,7 @@ class SurfaceBlock(WrittenBlock):
         """Compute X_Wᵀ g from sums by knot and by pair."""
         design = self.design
         which = np.unique(self.own // PER_PAIR)
-        parts = design.executor.map(
-            lambda at: kernels.pair_sums(*design.codes, g, design.pairs[which], *at),
-            row_blocks(design.n_rows, design.curves.rows_per_block),
-        )
-        sums = add_up(parts) if parts else np.zeros((len(which), PER_PAIR))
+        sums = design._pair_sums(g, design.pairs[which])
         local = np.searchsorted(which, self.own // PER_PAIR)
         return np.concatenate((self.curves.rmatvec(g), sums[local, self.own % PER_PAIR]))
 

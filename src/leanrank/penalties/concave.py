@@ -17,7 +17,7 @@ adaptive ∫ of its slope               (t + ε)^{−γ}
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -25,16 +25,6 @@ from leanrank._typing import BoolArray, FloatArray
 from leanrank.errors import InputError
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
-
-
-class Shape(Protocol):
-    """How the penalty of one weight grows; ``rate`` is its strength λ_j."""
-
-    def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return φ(t)."""
-
-    def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
-        """Return φ′(t)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +67,9 @@ class MinimaxConcave:
         share = np.divide(t, end, out=np.full_like(t, np.inf), where=end > 0)
         return np.maximum(0.0, 1.0 - share)
 
+
+Shape: TypeAlias = PowerSlope | MinimaxConcave
+"""How the penalty of one weight grows: φ(t) and φ′(t), ``rate`` being its strength λ_j."""
 
 SHAPES = ("lp", "mcp", "log", "adaptive")
 

@@ -169,15 +169,7 @@ class ElasticNet(Penalty):
     ) -> FloatArray:
         """Minimise over one weight after the other, keeping the scores of the rows up to date."""
         step: FloatArray = kernels.sweep_columns(
-            columns.values,
-            columns.rows,
-            columns.starts,
-            columns.ends,
-            columns.n_rows,
-            columns.left,
-            columns.right,
-            columns.extra,
-            columns.diagonal,
+            *columns,
             c,
             w,
             self.above,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numba
 import numpy as np
 
-from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs.base import Design
 from leanrank.designs.dense import DenseDesign
@@ -30,8 +30,21 @@ class CoordinateSweeps:
         self.evaluate, self.arrays = loss.compiled(plan)
 
     def bounds(self, paper: bool) -> FloatArray:
-        """Bound the curvature of the loss in each weight."""
-        beta: FloatArray = _bounds(*self.columns, self.query_of, self.query_ptr, self.mass, paper)
+        """Bound the curvature of the loss in each weight, whatever the scores."""
+        values, rows, pointers = self.columns
+        beta, sizes = np.zeros(len(pointers) - 1), np.diff(self.query_ptr)
+        for j, (begin, end) in enumerate(pairwise(pointers.tolist())):
+            x = values[begin:end].astype(np.float64)
+            query = self.query_of[rows[begin:end]] if len(rows) else self.query_of
+            starts = np.flatnonzero(np.diff(query, prepend=-1))
+            if not len(starts):
+                continue
+            own = query[starts]
+            low, high = np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts)
+            some = np.diff(np.append(starts, len(x))) < sizes[own]  # other documents have a zero
+            low[some], high[some] = np.minimum(low[some], 0.0), np.maximum(high[some], 0.0)
+            spread = np.maximum(low**2, high**2) if paper else (high - low) ** 2 / 4.0
+            beta[j] = self.mass[own] @ spread
         return beta
 
     def sweep(
@@ -53,39 +66,6 @@ def _by_column(design: Design) -> tuple[AnyArray, AnyArray, AnyArray]:
     values = np.ascontiguousarray(design.X.T).ravel()
     pointers = np.arange(design.n_features + 1, dtype=np.int64) * design.n_rows
     return values, np.zeros(0, dtype=np.int32), pointers
-
-
-@kernel
-def _bounds(
-    values: AnyArray, rows: AnyArray, pointers: AnyArray, query_of: IntArray, query_ptr: IntArray,
-    mass: FloatArray, paper: bool,
-) -> FloatArray:  # fmt: skip
-    """Bound the curvature of the loss in each weight, whatever the scores."""
-    n_features = len(pointers) - 1
-    beta = np.zeros(n_features)
-    n_queries = len(mass)
-    low = np.zeros(n_queries)
-    high = np.zeros(n_queries)
-    seen = np.zeros(n_queries, dtype=np.int64)
-    for r in range(n_features):
-        low[:] = 0.0
-        high[:] = 0.0
-        seen[:] = 0
-        for at in range(pointers[r], pointers[r + 1]):
-            q = query_of[rows[at] if len(rows) > 0 else at - pointers[r]]
-            x = values[at]
-            low[q] = x if seen[q] == 0 else min(low[q], x)
-            high[q] = x if seen[q] == 0 else max(high[q], x)
-            seen[q] += 1
-        for q in range(n_queries):
-            if seen[q] < query_ptr[q + 1] - query_ptr[q]:  # some documents have a zero
-                low[q] = min(low[q], 0.0)
-                high[q] = max(high[q], 0.0)
-            if paper:
-                beta[r] += mass[q] * max(low[q] * low[q], high[q] * high[q])
-            else:
-                beta[r] += mass[q] * (high[q] - low[q]) ** 2 / 4.0
-    return beta
 
 
 @numba.njit(nogil=True, error_model="numpy")
