@@ -222,8 +222,7 @@ def test_single_precision_and_sparse_input(data):
     [
         ({"solver": "simplex"}, r"solver='simplex' must be one of 'bound-cd', 'newton'"),
         ({"margin": "wide"}, r"margin='wide'"),
-        ({"margin": np.zeros((2, 2))}, r"margin table has shape \(2, 2\)"),
-        ({"margin": np.full((3, 3), np.inf)}, r"one finite margin"),
+        ({"margin": np.zeros((2, 2))}, r"margin=array"),
         ({"margin": "scaled", "margin_scale": -1.0}, r"margin_scale=-1.0"),
         ({"bound": "tight", "solver": "bound-cd"}, r"bound='tight'"),
         ({"normalize": "pair"}, r"normalize='pair'"),
