@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from leanrank.errors import InputError
-from leanrank.model.curves import Line
-from leanrank.model.export.formula import Formula, Term
-from leanrank.model.export.targets import Options, Target, checked, find_target
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.targets import Options, Target, export_model
 from leanrank.model.export.text import pretty
+from leanrank.model.model import Model
 
 RECIPROCAL_RANK, QDRANT_RANK = "query-reciprocal-rank", "query-qdrant-rank"
 
@@ -62,15 +62,13 @@ def hybrid_weights(
     >>> processor["combination"]["parameters"]["weights"]
     [0.75, 0.25]
     """
-    to = find_target(target if ":" in target else f"hybrid:{target}")
-    options = (("constant", rank_constant),) if scaler == RECIPROCAL_RANK else ()
-    terms = tuple(
-        Term((at,), (feature,), Line(float(weight)))
-        for at, (feature, weight) in enumerate(weights.items())
-        if weight != 0
-    )
-    formula = checked(Formula(terms, 0.0, scaler, options), to)
-    return write(formula, Options(name=name, top=top), to)
+    normalizer: dict[str, Any] | None = None if scaler is None else {"kind": scaler}
+    if normalizer is not None and scaler == RECIPROCAL_RANK:
+        normalizer["constant"] = rank_constant
+    model = Model.from_coef(list(weights.values()), feature_names=[*weights], normalizer=normalizer)
+    to = target if ":" in target else f"hybrid:{target}"
+    made: str = export_model(model, to, name=name, top=top)  # type: ignore[assignment]
+    return made
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:

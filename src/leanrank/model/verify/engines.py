@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from glob import glob
 from itertools import pairwise
 from typing import Any
 
@@ -34,7 +33,7 @@ from leanrank.model.verify import databases, runners
 from leanrank.model.verify.runners import Engine, Job
 from leanrank.model.writing import as_model
 
-_PGSERVER = () if glob("/usr/lib/postgresql/*/bin/initdb") else ("pgserver",)
+_PGSERVER = () if databases.postgres_programs() else ("pgserver",)
 ENGINES: dict[str, Engine] = {
     "sql:sqlite": Engine(databases.sqlite),
     "sql:duckdb": Engine(databases.duckdb, ("duckdb", "pyarrow")),
