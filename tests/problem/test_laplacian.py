@@ -178,6 +178,6 @@ def test_threads_may_share_the_columns_of_a_query(monkeypatch, by):
         problem = MemoryProblem(X, loss, plan, make_executor(jobs), NARROW)
         u = np.random.default_rng(0).normal(size=n)  # nobody has sorted these scores before
         found.append(problem.hessian(problem.design.take(np.arange(12)), u))
-        np.testing.assert_array_equal(problem.plan.scratch.order, np.arange(n))
+        np.testing.assert_array_equal(problem.plan.order, np.arange(n))
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
