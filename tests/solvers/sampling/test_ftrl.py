@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from leanrank.errors import InputError
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
-from leanrank.losses.pairs import scratch_of
+from leanrank.losses.pairs import order_of
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.solvers.newton.solver import Newton
@@ -243,7 +243,7 @@ def test_steps_share_their_scratch(loss):
     X, y, ptr = blocks(11)
     batches = make_batches(X, Labels(y, ptr), get_loss(loss))
     made = []
-    batches.loss.evaluate = lambda plan, *rest: made.append(scratch_of(plan).order) or 0.0
+    batches.loss.evaluate = lambda plan, *rest: made.append(order_of(plan)) or 0.0
     ftrl_pass(FTRLState.start(FTRLRule(0.1), X.shape[1]), batches, batches.active)
     assert len(made) == len(batches.active) > 1
     assert all(order is made[0] for order in made)
