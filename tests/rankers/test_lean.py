@@ -20,7 +20,7 @@ from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import SoftmaxLoss
-from leanrank.rankers.lean_search import Search, target_sizes
+from leanrank.rankers.lean_search import Search, rises, target_sizes
 from leanrank.rankers.lean_structure import JUMP_RATIO, Settings, Structure
 
 
@@ -108,6 +108,62 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
     np.testing.assert_allclose(
         alone.structure.design.matvec(alone.whole.w), scores[~rows], atol=1e-4
     )
+
+
+def test_a_feature_is_as_strong_as_the_objective_rises_without_it(data):
+    """By hand: the quadratic model on explicit columns; and nearly what another fit says."""
+    ramps = RampColumns.at_quantiles(data.X, 3).with_lines(data.X, 0.3)
+    design = ramp_design(data.X, ramps, SerialExecutor())
+    structure = Structure(design, design.ramps).with_pairs([(0, 1), (1, 4)])
+    settings = Settings(0.5, None, None, np.array([1.0, 0.3, 0.1, 0.03]), 2, 1e-10)
+    labels, loss = Labels(data.y, data.query_ptr), SoftmaxLoss(emphasis=0.5)
+    search = Search(data, labels, loss, structure, settings, [], SerialExecutor())
+    search.fit_whole(structure, 0.03)
+    part, w, n = search.whole, search.whole.w, data.n_features
+    problem = part.problem(structure)
+    found = rises(problem, structure, w)
+    X = np.array([structure.design.matvec(column) for column in np.eye(len(w))]).T
+    u, scale, hessian = X @ w, part.plan.scale, np.zeros((len(w), len(w)))
+    for q, (begin, end) in enumerate(pairwise(data.query_ptr)):
+        s = np.exp(u[begin:end] - logsumexp(u[begin:end]))
+        Z = X[begin:end] - s @ X[begin:end]
+        hessian += scale[q] / scale.sum() * (Z.T * s) @ Z
+    terms = {j: [j] + [n + k for k, p in enumerate(structure.pairs) if j in p] for j in range(n)}
+    exact = np.zeros(n)
+    objective = part.solve(problem, settings.penalty(structure), 0.03, w).objective
+    for j in np.flatnonzero(found):
+        own = np.isin(structure.owner, terms[j])
+        rest = ~own & (w != 0)
+        forced = hessian[:, own] @ w[own]
+        moved = np.linalg.lstsq(hessian[np.ix_(rest, rest)], forced[rest], rcond=1e-9)[0]
+        rise = 0.5 * (w[own] @ forced[own] - moved @ forced[rest])
+        assert found[j] == pytest.approx(rise, rel=1e-2)
+        penalty = settings.penalty(structure, np.array([j]))
+        again = part.solve(problem, penalty, 0.03, penalty.permitted(w))
+        exact[j] = again.objective - objective
+    assert len(np.flatnonzero(found)) > 3
+    listed = search.weakest(problem, structure, w)
+    assert listed == sorted(np.flatnonzero(found).tolist(), key=lambda j: found[j])
+    weak = (exact > 0) & (exact < 0.01)
+    assert weak.any()
+    np.testing.assert_allclose(found[weak], exact[weak], rtol=0.5)
+    assert np.argsort(exact)[-2:].tolist() == np.argsort(found)[-2:].tolist()
+
+
+def test_of_two_features_that_say_the_same_one_leaves_first():
+    """Each moves the scores more than the third does, but without it the other takes over."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 3))
+    X[:, 1] = X[:, 0] + 0.3 * rng.normal(size=2_000)
+    u = X[:, 0] + X[:, 1] + 0.7 * X[:, 2] + rng.gumbel(size=2_000)
+    y = np.digitize(u, np.quantile(u, [0.6, 0.85]))
+    ranker = LeanRanker(2, max_pairs=0).fit(X, y, qid=np.repeat(np.arange(100), 20))
+    full = ranker.front_models_[0].predict(X)
+    moved = [
+        np.std(full - ranker.front_models_[0].predict(X * (np.arange(3) != j))) for j in range(3)
+    ]
+    assert np.argmin(moved) == 2
+    assert 2 in ranker.model_.indices
 
 
 def test_same_seed_same_bits_on_any_number_of_threads_and_in_any_order_of_rows(data, fitted):

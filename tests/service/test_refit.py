@@ -141,10 +141,6 @@ def test_refit_of_a_ranker():
     assert set(ranker.to_model().term_names) <= set(names)
     assert ranker.dual_gap_ <= ranker.tol
     assert ranker.to_model() == refit(kept, new)
-    fresh = small(max_pairs=0).fit(new).to_model()
-    assert ranker.refit(new, structure="again").to_model() == fresh
-    with pytest.raises(InputError, match="structure"):
-        ranker.refit(new, structure="other")
 
 
 def test_frames_with_texts():

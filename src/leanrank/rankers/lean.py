@@ -23,7 +23,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
-from leanrank.errors import InputError, check_choice, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
@@ -84,8 +84,8 @@ class LeanRanker(BaseRanker):
 
     Needs no scaling, no validation part and no grid: it divides the queries into folds, chooses how
     strongly to penalise by the loss on held-out queries, keeps surfaces of two features if they
-    lower that loss, drops the features that matter least, and fits what it chose to all documents.
-    The model is the optimum of a convex problem, certified by ``dual_gap_``.
+    lower that loss, drops the features that are missed least, and fits what it chose to all
+    documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
 
     Parameters
     ----------
@@ -226,8 +226,7 @@ class LeanRanker(BaseRanker):
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
         sizes = _front(sizes)
-        at = self._keep_front(search, sizes, [search.row(size) for size in sizes])
-        self._finish(search, sizes[at], self.front_[at])
+        self._finish(search, sizes[self._keep_front(search, sizes)])
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
         """Choose by one held-out part; there are no pairs and no categories."""
@@ -239,21 +238,16 @@ class LeanRanker(BaseRanker):
         settings = self._settings(data, Structure(shards, shards.ramps))  # type: ignore[arg-type]
         search = ShardedSearch(shards, loss, settings)
         self.strength_, sizes = search.run(self.tol, partial(report, self))
-        rows = [{"features": len(size.features), "pairs": 0, "loss": size.loss} for size in sizes]
-        at = self._keep_front(search, sizes, rows)
+        at = self._keep_front(search, sizes)
         self._certify(sizes[at].solution)
         self.model_ = self.front_models_[at]
         self.feature_importances_ = search.spreads(sizes[at].solution.w)
 
-    def _keep_front(
-        self, search: Search | ShardedSearch, sizes: Sequence[Any], rows: list[dict[str, Any]]
-    ) -> int:
+    def _keep_front(self, search: Search | ShardedSearch, sizes: Sequence[Size]) -> int:
         """Keep a model of every size; return the largest within the limits."""
-        self.front_, self._gaps = rows, [size.solution.gap for size in sizes]
-        self.front_models_ = [
-            self._model(search, size.structure, size.solution.w, row)
-            for size, row in zip(sizes, rows, strict=True)
-        ]
+        self.front_ = [size.row for size in sizes]
+        self._gaps = [size.solution.gap for size in sizes]
+        self.front_models_ = [self._model(search, size, size.solution) for size in sizes]
         prices = self._costs()
         for at, features in enumerate(size.features for size in sizes):
             small = self.max_features is None or len(features) <= self.max_features
@@ -356,7 +350,7 @@ class LeanRanker(BaseRanker):
             )
         return costs
 
-    def _finish(self, search: Search, size: Size, row: dict[str, Any]) -> None:
+    def _finish(self, search: Search, size: Size) -> None:
         """Solve the chosen problem to ``tol``, and keep its model."""
         whole = search.whole
         penalty = search.settings.penalty(size.structure, size.dropped)
@@ -364,9 +358,7 @@ class LeanRanker(BaseRanker):
         solution = whole.solve(problem, penalty, self.strength_, size.solution.w, tol=self.tol)
         self.feature_importances_ = search.by_feature(size.structure, solution.w)
         self._certify(solution)
-        self.model_ = with_summary(
-            self._model(search, size.structure, solution.w, row), search.data
-        )
+        self.model_ = with_summary(self._model(search, size, solution), search.data)
 
     def _certify(self, solution: Solution) -> None:
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
@@ -386,14 +378,12 @@ class LeanRanker(BaseRanker):
                 "lowers the loss on held-out queries"
             )
 
-    def _model(
-        self, search: Search | ShardedSearch, structure: Structure, w: FloatArray, row: Any
-    ) -> Model:
+    def _model(self, search: Search | ShardedSearch, size: Size, solution: Solution) -> Model:
         """Return the model, with what a refit needs and the held-out results of its size."""
-        made = self._provenance()
+        structure, w, made = size.structure, solution.w, self._provenance()
         alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)
-        made["training"] = made.get("training", {}) | record | {"held_out": row}
+        made["training"] = made.get("training", {}) | record | {"held_out": size.row}
         more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
         if structure.ramps is None:
             return Model.from_coef(w, **more)
@@ -429,21 +419,12 @@ class LeanRanker(BaseRanker):
             return self.model_
         return self.model_.replace(provenance={**(self.model_.provenance or {}), **provenance})
 
-    def refit(self, X: Any, y: Any = None, qid: Any = None, *, structure: str = "same") -> Self:
-        """Learn again from new documents, starting from the model.
+    def refit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+        """Learn again from new documents, given as for ``fit``.
 
-        Parameters
-        ----------
-        X, y, qid
-            As for ``fit``.
-        structure : {"same", "again"}, default="same"
-            "same" keeps terms, knots and strength, and starts at the present weights; "again"
-            chooses everything again, as ``fit`` does.
+        Terms, knots and strength stay; the present weights are the start. ``fit`` chooses again.
         """
         check_is_fitted(self, "model_")
-        check_choice("structure", structure, ("same", "again"))
-        if structure == "again":
-            return self.fit(X, y, qid)
         # by name: what is done with models in use knows rankers, not the other way round
         refit = import_module("leanrank.service.refit").refit
         loss = None if isinstance(self.loss, str) else self.loss
@@ -471,7 +452,7 @@ def _front(sizes: Sequence[Size]) -> list[Size]:
     """Return one model per number of features, descending, the one with the least loss."""
     best: dict[int, Size] = {}
     for size in sizes:
-        n_features = len(size.features)
-        if n_features not in best or size.judged.mean < best[n_features].judged.mean:
-            best[n_features] = size
+        known = best.setdefault(len(size.features), size)
+        if size.row.get("loss", np.inf) < known.row.get("loss", np.inf):
+            best[len(size.features)] = size
     return [best[n_features] for n_features in sorted(best, reverse=True)]

@@ -16,7 +16,7 @@ from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels, Loss
 from leanrank.problem.shard import Shard
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.lean_search import PATIENCE, alpha_max, target_sizes
+from leanrank.rankers.lean_search import PATIENCE, Size, alpha_max, target_sizes
 from leanrank.rankers.lean_structure import Settings, Structure
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
@@ -43,16 +43,6 @@ class HeldOut:
         return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == self.held_out))
 
 
-@dataclass(frozen=True)
-class ShardedSize:
-    """A model of the front: its weights on all documents, and its loss on the held-out ones."""
-
-    structure: Structure
-    solution: Solution
-    features: list[int]
-    loss: float
-
-
 class ShardedSearch:
     """The choices for documents in shards.
 
@@ -77,7 +67,7 @@ class ShardedSearch:
                 "different labels: give X.compute()"
             ) from error
 
-    def run(self, tol: float, report: Callback) -> tuple[float, list[ShardedSize]]:
+    def run(self, tol: float, report: Callback) -> tuple[float, list[Size]]:
         """Choose the strength, and fit every size of model; return the strength and these."""
         penalty = self.settings.penalty(self.structure)
         top, w = alpha_max(self.fitted, penalty)
@@ -94,28 +84,24 @@ class ShardedSearch:
         w, sizes = found[best][1], []
         dropped = np.zeros(0, dtype=np.int64)
         for size in target_sizes(max(1, len(self.structure.used(w)))):
-            listed = self._weakest(w)
-            if len(listed) > size:
-                dropped = np.setdiff1d(np.arange(self.structure.n_features), listed[-size:])
+            used = self.structure.used(w)
+            if len(used) > size:
+                kept = used[np.argsort(self.spreads(w)[used], kind="stable")][-size:]
+                dropped = np.setdiff1d(np.arange(self.structure.n_features), kept)
             penalty = self.settings.penalty(self.structure, dropped)
             w = self._solve(self.fitted, penalty, strength * top, penalty.permitted(w)).w
             start = penalty.permitted(whole)
             solution = self._solve(self.whole, penalty, strength * self.top, start, tol)
             whole = solution.w
-            features = self.structure.used(whole).tolist()
-            sizes.append(ShardedSize(self.structure, solution, features, self.held_out.at(w)))
+            n_features = len(self.structure.used(whole))
+            row = {"features": n_features, "pairs": 0, "loss": self.held_out.at(w)}
+            sizes.append(Size(self.structure, solution, dropped, row))
         return strength, sizes
 
     def _solve(
         self, problem: ShardedProblem, penalty: Any, alpha: float, w: FloatArray, tol: float = 1e-4
     ) -> Solution:
         return Newton(tol, max_iter=1_000).solve(problem, penalty.times(alpha), w.copy())
-
-    def _weakest(self, w: FloatArray) -> IntArray:
-        """Return the features in use, those that move scores within queries least first."""
-        spread = self.spreads(w)
-        used = self.structure.used(w)
-        return used[np.argsort(spread[used], kind="stable")]
 
     def spreads(self, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each feature's part of the scores, within queries."""

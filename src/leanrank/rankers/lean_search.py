@@ -21,8 +21,8 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.lean_pairs import find_pairs, rescaled
 from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.surfaces import find_pairs, rescaled
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -31,6 +31,10 @@ PAIRS_AGAIN = 0.7
 
 PATIENCE = 3
 """Strengths without a lower held-out loss after which a path ends."""
+
+STEP_COLUMNS, STEP_ROWS = 600, 20_000
+"""Columns in use up to which a Newton step tells which feature is the weakest, and documents that
+stand for all in its Hessian."""
 
 
 class Part:
@@ -141,28 +145,19 @@ class Size:
         On all documents.
     dropped : array of int64
         Features that it may not read.
-    judged : Judged
-    scores : array
-        Held-out scores; NaN where no fold holds a document out.
+    row : dict
+        Features, pairs and held-out results.
     """
 
     structure: Structure
     solution: Solution
     dropped: IntArray
-    judged: Judged
-    scores: FloatArray
+    row: dict[str, Any]
 
     @property
     def features(self) -> list[int]:
         """The features that the model reads."""
         return sorted(self.structure.features_of(self.structure.used(self.solution.w)))
-
-    @property
-    def n_pairs(self) -> int:
-        """How many surfaces the model has."""
-        return int(
-            np.count_nonzero(self.structure.used(self.solution.w) >= self.structure.n_features)
-        )
 
 
 class Search:
@@ -297,7 +292,8 @@ class Search:
                 u = fold.problem(own).scores(fitted.w)
                 judged.loss[fold.queries] = fold.losses(u)
                 scores[fold.rows] = u[fold.rows]
-            found.append(Size(structure, solution, dropped, judged, scores))
+            row = self._row(structure, solution.w, judged, scores)
+            found.append(Size(structure, solution, dropped, row))
         return found
 
     @property
@@ -305,17 +301,24 @@ class Search:
         """The strength of an empty model of all documents."""
         return self.whole.top
 
-    def row(self, size: Size) -> dict[str, Any]:
-        """Return a row of the front, with held-out measures if queries were held out."""
+    def _row(
+        self, structure: Structure, w: FloatArray, judged: Judged, scores: FloatArray
+    ) -> dict[str, Any]:
+        """Return a row of the front, with held-out measures if queries were held out.
+
+        Scores are NaN where no fold holds a document out.
+        """
         from leanrank.metrics import evaluate
 
-        row: dict[str, Any] = {"features": len(size.features), "pairs": size.n_pairs}
-        known = ~np.isnan(size.scores)
+        used = structure.used(w)
+        n_pairs = int(np.count_nonzero(used >= structure.n_features))
+        row: dict[str, Any] = {"features": len(structure.features_of(used)), "pairs": n_pairs}
+        known = ~np.isnan(scores)
         if not known.any():
             return row
-        row |= {"loss": size.judged.mean, "loss_error": size.judged.error}
+        row |= {"loss": judged.mean, "loss_error": judged.error}
         y, qid = self.data.y[known], self.data.qid[known]
-        found = evaluate(y, size.scores[known], qid, measures=["ndcg@10", "map"])
+        found = evaluate(y, scores[known], qid, measures=["ndcg@10", "map"])
         for name, values in found.per_query.items():
             defined = values[~np.isnan(values)]
             if len(defined):  # no fraction of a grade is relevant
@@ -368,11 +371,16 @@ class Search:
             total[list(pair)] += sizes[structure.n_features + k] ** 2
         return np.sqrt(total)
 
-    def weakest(self, structure: Structure, w: FloatArray) -> list[int]:
-        """List the features in use, the least important first."""
-        total = self.by_feature(structure, w)
+    def weakest(self, problem: MemoryProblem, structure: Structure, w: FloatArray) -> list[int]:
+        """List the features in use, those without which the objective rises least first.
+
+        If they have many columns, those that move the scores within queries least.
+        """
         used = sorted(structure.features_of(structure.used(w)))
-        return sorted(used, key=lambda j: total[j])
+        formed = self.loss.offers("curvature") or self.loss.offers("products")
+        few = formed and np.count_nonzero(w) <= STEP_COLUMNS
+        sizes = rises(problem, structure, w) if few else self.by_feature(structure, w)
+        return sorted(used, key=lambda j: sizes[j])
 
     def shrink(
         self, part: Part, strength: float, sizes: Sequence[int]
@@ -388,19 +396,43 @@ class Search:
         solution: Solution | None = None
         paired = sizes[0]
         for size in sizes:
-            listed = self.weakest(structure, w)
-            if len(listed) > size:
-                dropped = np.setdiff1d(np.arange(structure.n_features), listed[-size:])
+            n_used = len(structure.features_of(structure.used(w)))
+            if n_used > size:
+                kept = self.weakest(problem, structure, w)[-size:]
+                dropped = np.setdiff1d(np.arange(structure.n_features), kept)
             if structure.pairs and 1 < size <= PAIRS_AGAIN * paired:
                 paired = size
                 structure, w = find_pairs(self, part, strength, dropped)
                 problem = part.problem(structure)
                 solution = None
-            if len(listed) > size or solution is None:
+            if n_used > size or solution is None:
                 penalty = self.settings.penalty(structure, dropped)
                 solution = part.solve(problem, penalty, strength, penalty.permitted(w))
                 w = solution.w
             yield structure, solution, dropped
+
+
+def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatArray:
+    """Return by how much the objective rises without each feature and its pairs, by a Newton step.
+
+    If the weights w_j of a feature go to zero and the others move to where this costs least, the
+    quadratic model of the loss rises by ½ w_jᵀ [(H⁻¹)_jj]⁻¹ w_j above its gradient. At the optimum
+    the penalty cancels that: it is straight on the way of w_j to zero.
+    """
+    active = np.flatnonzero(w)
+    owner = structure.owner[active]
+    problem.at(w)
+    problem.focus(active)
+    hessian = problem.hessian(problem.block, problem.point.u, exact=True, thin=STEP_ROWS)
+    ridge = 1e-12 + 1e-6 * hessian.trace() / max(1, len(active))  # a line is a sum of ramps
+    inverse = np.linalg.inv(hessian + ridge * np.eye(len(active)))
+    found = np.zeros(structure.n_features)
+    for j in structure.features_of(np.unique(owner)):
+        pairs = [structure.n_features + k for k, pair in enumerate(structure.pairs) if j in pair]
+        at = np.flatnonzero(np.isin(owner, [j, *pairs]))
+        own = w[active[at]]
+        found[j] = 0.5 * own @ np.linalg.solve(inverse[np.ix_(at, at)], own)
+    return found
 
 
 def alpha_max(problem: Problem, penalty: Any) -> tuple[float, FloatArray]:
