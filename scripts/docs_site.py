@@ -366,15 +366,11 @@ PAIRS = (
     "rankboost"
 )
 NEEDS: dict[str, Callable[[System], bool]] = {
-    "a place to start": lambda one: True,
-    "models of many sizes from one fit": lambda one: one.sparse_path,
-    "to learn from preferences, such as clicks give": lambda one: one.name in PAIRS.split(),
-    "to fit exactly what is larger than memory, on disk or on a cluster": lambda one: one.cluster,
+    "to learn from preferences without labels": lambda one: one.name in PAIRS.split(),
+    "an exact fit of plain weights on a cluster": lambda one: one.cluster,
     "to learn from a stream, document by document": lambda one: one.streams,
-    "to do without validation data": lambda one: one.name == "rankrlscv",
-    "to take missing values": lambda one: one.name.endswith(("rankboost", "-curves")),
 }
-"""What a user may need, and which systems can do it."""
+"""What a user may need beside ``LeanRanker``, and which systems can do it."""
 
 
 def decision(which: str) -> str:
