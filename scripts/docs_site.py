@@ -223,6 +223,8 @@ def intervals(rows: Sequence[dict[str, Any]], names: str, figure: str) -> str:
             f"<em>{difference:+.4f}</em></div>"
         )
     legend = f"{figure}, ± two standard errors; right of the line: better than LeanRanker()"
+    if ends[-1] > most:
+        legend += "; what lies beyond an edge is drawn at it"
     return (
         f'<div class="bars" role="img" aria-label="{figure}">{"".join(lines)}'
         f"<div><span></span><small>{legend}</small></div></div>"
@@ -524,7 +526,8 @@ def reference_pages() -> dict[str, str]:
             if first == place:
                 page = f"reference/{ROOMS[module]}/{place.rpartition('.')[2]}.md"
                 pages[page] = _class_page(place, thing)
-        tables = [table(("name", "what"), rows) for rows in (links, modules) if rows]
+        listed = (("name", links), ("module", modules))
+        tables = [table((head, "what"), rows) for head, rows in listed if rows]
         parts = [f"# {module}", _about(rooms[module]), *tables, *entries]
         pages[f"reference/{ROOMS[module]}.md"] = "\n\n".join(part for part in parts if part) + "\n"
     intro = "# Your own loss, penalty or solver\n\n[Contributing](../contributing.md) shows one.\n"
@@ -559,7 +562,9 @@ def _class_page(place: str, thing: Any) -> str:
         if ours and (owner is thing or inspect.isfunction(method)):
             shown.append(name)
     options = f"      inherited_members: true\n      members: [{', '.join(shown)}]\n"
-    return f"# {place.rpartition('.')[2]}\n\n::: {place}\n    options:\n{options}"
+    room, _, name = place.rpartition(".")
+    back = f"In [`{room}`](../{ROOMS[room]}.md)."
+    return f"# {name}\n\n{back}\n\n::: {place}\n    options:\n{options}"
 
 
 def root_pages() -> dict[str, str]:
@@ -612,7 +617,8 @@ def fence_examples(lines: Sequence[str]) -> list[str]:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Take away the dash after a parameter that needs no explanation."""
+    """Take away the dash after a parameter without explanation, and blanks around a hyphen."""
+    html = html.replace("array - like", "array-like")  # read as a difference
     return re.sub(r'\s*–\s*<div class="doc-md-description">\s*</div>', "", html)
 
 
@@ -631,6 +637,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     text = re.sub(roots, _to_root_page(page), markdown)
     # A session has prompts and outputs of its own kinds, which the copy button leaves out.
     text = re.sub(r"^```python\n(?=>>> )", "```pycon\n", fill(text), flags=re.MULTILINE)
+    # A difference and its error stay on one line of a cell.
+    text = re.sub(r"^ *\|.+$", lambda row: row[0].replace(" ± ", "&nbsp;±&nbsp;"), text, flags=re.M)
     return re.sub(r"^\$\$\n(.+?)\n\$\$$", _formula, text, flags=re.MULTILINE | re.DOTALL)
 
 
