@@ -545,14 +545,16 @@ CALLED = (
     "fit", "predict", "rank", "score", "explain", "resized", "refit", "path", "alpha_max",
     "leave_query_out", "partial_fit", "fit_stream", "save", "to_model",
 )  # fmt: skip
-"""What a user calls on a ranker, first things first; its other methods are for rankers."""
+"""What a user calls on a ranker, first things first; its other methods follow by name."""
 
 
 def _class_page(place: str, thing: Any) -> str:
     """Write the page of a class: its own methods and those that it inherits from ours."""
     names = [name for name in dir(thing) if not name.startswith("_")]
     if hasattr(thing, "set_fit_request"):
-        names = [name for name in CALLED if name in names]
+        methods = {name for name in names if callable(getattr(thing, name))}
+        rest = sorted(name for name in methods.difference(CALLED) if not name.endswith("_request"))
+        names = [*(name for name in CALLED if name in methods), *rest]
     shown = []
     for name in names:
         owner = next(base for base in thing.__mro__ if name in vars(base))

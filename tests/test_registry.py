@@ -24,7 +24,7 @@ def test_entries_are_true_of_the_classes(system):
         assert system.tuning is None
         return
     assert system.streams == hasattr(kind(), "partial_fit")
-    assert system.cluster == kind.fits_on_cluster
+    assert system.cluster == kind._fits_on_cluster
     assert kind is rankers.get_ranker(system.space.ranker)
     alone = isinstance(system.space.sweep, Fits)
     assert system.has_path != alone

@@ -197,7 +197,7 @@ def check_ranker_does_refuse_bad_input(ranker: Any) -> None:
     _refuses(ranker, "column 1", hole, y, qid)
     _refuses(ranker, "qid", X, y, qid[:-1])
     _refuses(ranker, "y", X, y[:-1], qid)
-    if not getattr(ranker, "takes_unlabeled", False):
+    if not getattr(ranker, "_takes_unlabeled", False):
         _refuses(ranker, "label", X, np.where(np.arange(len(y)) == 5, np.nan, y), qid)
     _refuses(ranker, "nothing to learn", X, np.ones_like(y), qid)
     try:

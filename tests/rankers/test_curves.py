@@ -187,7 +187,7 @@ def test_ridge_alone_needs_no_groups():
     ranker = RankSVM(alpha=0.1, curves=4).fit(bent())
     assert ranker.dual_gap_ <= 1e-6
     assert ranker.n_features_ == 5
-    unit = ranker.make_penalty(1.0, len(ranker.coef_))
+    unit = ranker._make_penalty(1.0, len(ranker.coef_))
     assert isinstance(unit, ElasticNet)
     hinge = RankSVM(alpha=0.1, curves=4, loss="hinge", tol=1e-3).fit(bent())
     assert hinge.dual_gap_ <= 1e-3

@@ -320,7 +320,7 @@ def test_bad_input_names_the_partition(client):
         TopicRanker(DominationRanker()).fit(da.zeros((480, 2)), np.eye(480)[:, :2])
     with pytest.raises(InputError, match="needs all documents in memory"):
         cross_validate_path(DominationRanker(), X, y, qid)
-    assert not MinBatSRank.fits_on_cluster
+    assert not MinBatSRank._fits_on_cluster
 
 
 def test_partitions_with_other_columns_than_promised(client):

@@ -284,7 +284,7 @@ def fit_on_cluster(request: Request, say: Say) -> Fitted:
             say(f"Scaling {len(data):,} documents")
             data = data.scaled(normalizer)
         elif request.scale != "auto" and not curves:
-            warn_of_units(data, slow=ranker.slow_unscaled)
+            warn_of_units(data, slow=ranker._slow_unscaled)
         _show_progress(ranker, say)
         ranker.fit(data)
         model = with_notes(as_model(ranker, normalizer), data=screen.sizes(data))

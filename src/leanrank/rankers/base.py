@@ -98,13 +98,13 @@ class BaseRanker(BaseEstimator):
         "sample_weight": True,
     }
 
-    takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
+    _takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels
     _learned: ClassVar[str] = "coef_"  # the attribute that ``fit`` sets last
-    fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
-    takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
-    parameter_constraints: ClassVar[Constraints] = CONSTRAINTS
-    used_with: ClassVar[Uses] = {}
+    _fits_on_cluster: ClassVar[bool] = False  # whether documents may be on a Dask cluster
+    _takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
+    _constraints: ClassVar[Constraints] = CONSTRAINTS
+    _used_with: ClassVar[Uses] = {}
     """Parameters that take effect only with some values of another."""
 
     n_features_in_: int
@@ -160,18 +160,18 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
-        if validation is not None and not self.takes_validation:
+        if validation is not None and not self._takes_validation:
             raise InputError(
                 f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
                 "no effect: leave it out"
             )
         given = {"group": group, "sample_weight": sample_weight, "query_weight": query_weight}
         given |= {"gain_weight": gain_weight, "offset": offset, "preferences": preferences}
-        if is_dask(X) and hasattr(self, "partial_fit") and not self.fits_on_cluster:
+        if is_dask(X) and hasattr(self, "partial_fit") and not self._fits_on_cluster:
             return fit_partitions(self, X, y, qid, validation=validation, **given)
         data, labels = self._data_and_labels(X, y, qid, **given)
         held_out = held_out_data(self, validation)
-        self.count_queries(data, labels)
+        self._count_queries(data, labels)
         # Weights that are not finite are refused below: NumPy need not warn of them as well.
         with single_threaded_blas(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             self._learn(data, labels, held_out)
@@ -179,13 +179,13 @@ class BaseRanker(BaseEstimator):
             self._warn_if_empty(data, labels)
         return self
 
-    def count_queries(self, data: RankingData, labels: Labels) -> None:
+    def _count_queries(self, data: RankingData, labels: Labels) -> None:
         """Set how many queries there are, and how many can tell documents apart."""
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = count_informative(data, labels)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        """Set the fitted attributes; ``held_out`` is None unless ``takes_validation``."""
+        """Set the fitted attributes; ``held_out`` is None unless ``_takes_validation``."""
         raise AssertionError(f"{type(self).__name__} must define _learn")
 
     def predict(self, X: Any) -> FloatArray:
@@ -195,7 +195,7 @@ class BaseRanker(BaseEstimator):
         computed when they are asked for.
         """
         check_is_fitted(self, self._learned)
-        return lazy_predict(self, X) if is_dask(X) else self._scores(self.checked_features(X))
+        return lazy_predict(self, X) if is_dask(X) else self._scores(self._checked_features(X))
 
     def _scores(self, X: Matrix) -> FloatArray:
         """Score checked documents."""
@@ -206,12 +206,12 @@ class BaseRanker(BaseEstimator):
         raise AssertionError(f"{type(self).__name__} must define to_model")
 
     @property
-    def slow_unscaled(self) -> bool:
+    def _slow_unscaled(self) -> bool:
         """Whether features of very different spread make the solver much slower."""
         return False
 
     @property
-    def takes_nan(self) -> bool:
+    def _takes_nan(self) -> bool:
         """Whether scores follow steps or curves: NaN is a missing value, and any unit will do."""
         return False
 
@@ -258,18 +258,18 @@ class BaseRanker(BaseEstimator):
         if isinstance(X, RankingData):
             refuse_beside_data(y=y, qid=qid, **parts)
             data = X
-            self.checked_features(data, reset=True)
+            self._checked_features(data, reset=True)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
             unnamed = qid is None and parts.get("group") is None and first is None
             if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
                 warn_without_qid("fit", len(data))
-        if not explicit and not self.takes_unlabeled:
+        if not explicit and not self._takes_unlabeled:
             check_labels(data, type(self).__name__)
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
-        if first is not False and not self.takes_nan:
-            warn_of_units(data, by_query=first is True, slow=self.slow_unscaled)
+        if first is not False and not self._takes_nan:
+            warn_of_units(data, by_query=first is True, slow=self._slow_unscaled)
         arrays: dict[str, Any] = {
             name: None if values is None else kernel_view(values)
             for name, values in {
@@ -345,7 +345,7 @@ class BaseRanker(BaseEstimator):
                 warn_without_qid("score", len(scores), though)
         return float(evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"])
 
-    def checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
+    def _checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
         """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
         return checked_features(self, X, reset=reset)
 
@@ -395,7 +395,7 @@ class BaseRanker(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.takes_nan
+        tags.input_tags.allow_nan = self._takes_nan
         return tags
 
 

@@ -86,8 +86,8 @@ class AdaRank(BaseLinearRanker):
     True
     """
 
-    takes_validation: ClassVar[bool] = True
-    stops_by_training: ClassVar[bool] = True  # patience works without validation data
+    _takes_validation: ClassVar[bool] = True
+    _stops_by_training: ClassVar[bool] = True  # patience works without validation data
 
     n_rounds: int = 200
     _: KW_ONLY
@@ -202,7 +202,7 @@ class RankBoost(BaseRanker):
     True
     """
 
-    takes_validation: ClassVar[bool] = True
+    _takes_validation: ClassVar[bool] = True
     _takes_preferences: ClassVar[bool] = True
     _learned: ClassVar[str] = "weak_rankers_"
 
@@ -258,7 +258,7 @@ class RankBoost(BaseRanker):
             )
 
     @property
-    def takes_nan(self) -> bool:
+    def _takes_nan(self) -> bool:
         return True  # thresholds move with the values
 
     def _scores(self, X: Matrix) -> FloatArray:

@@ -96,7 +96,7 @@ def cluster_data(
     if isinstance(X, ClusterData):
         take_names(ranker, X)
         return X, _no_labels(ranker)
-    if not ranker.fits_on_cluster:
+    if not ranker._fits_on_cluster:
         raise InputError(
             f"{name} needs all documents in memory: give X.compute() if they fit, or fit one of "
             "the rankers that `leanrank systems` marks with 'cluster'"
@@ -109,7 +109,7 @@ def cluster_data(
         X,
         {"y": y, "qid": qid, "gain_weight": gain_weight, **columns},
         query_weight=given.get("query_weight"),
-        check=partial(_check, name, ranker.takes_nan),
+        check=partial(_check, name, ranker._takes_nan),
     )
     data = ClusterData(
         DaskShards(partitions),
@@ -119,8 +119,8 @@ def cluster_data(
         partitions.how,
     )
     take_names(ranker, data)
-    if not ranker.takes_nan and not any_units:
-        warn_of_units(data, slow=ranker.slow_unscaled)
+    if not ranker._takes_nan and not any_units:
+        warn_of_units(data, slow=ranker._slow_unscaled)
     return data, _no_labels(ranker)
 
 
@@ -207,4 +207,4 @@ def _scores(X: Any, ranker: Any) -> Any:
 
 def relabelling(ranker: Any) -> Callable[[Labels], Labels]:
     """Return what makes a ranker's labels of given ones, fit to travel."""
-    return clone(ranker).set_params(callback=None).with_margins
+    return clone(ranker).set_params(callback=None)._with_margins

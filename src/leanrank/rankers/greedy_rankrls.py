@@ -137,8 +137,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_jobs: int | None = None
     verbose: int = 0
 
-    parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
-    used_with: ClassVar[Uses] = {
+    _constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
+    _used_with: ClassVar[Uses] = {
         "memory": ("fitting", ("pre",)),
         **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
     }
@@ -261,7 +261,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def transform(self, X: Any) -> Any:
         """Keep the columns of the selected features, in their order in X; also of a RankingData."""
         if isinstance(X, RankingData):
-            self.checked_features(X)
+            self._checked_features(X)
             return _only(X, self.get_support(indices=True))
         return super().transform(X)
 

@@ -36,7 +36,7 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         matrix = matrix.copy()  # an entry that is stored twice counts as its sum
         matrix.sum_duplicates()
     names = getattr(estimator, "feature_names_in_", None)
-    allow_nan = getattr(estimator, "takes_nan", False)
+    allow_nan = getattr(estimator, "_takes_nan", False)
     check_finite(matrix, matrix.shape[1], names, allow_nan=allow_nan)
     return matrix
 
@@ -97,7 +97,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
             f"column {at} of X is {X.feature_names[at]!r}, but {name} was fitted with "
             f"{own[at]!r} there: give the same columns in the same order"
         )
-    check_finite(X.X, X.n_features, X.feature_names, allow_nan=estimator.takes_nan)
+    check_finite(X.X, X.n_features, X.feature_names, allow_nan=estimator._takes_nan)
     return X.X
 
 

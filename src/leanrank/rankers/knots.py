@@ -128,7 +128,7 @@ def curve_design(
             f"{name}: a penalty object is made for weights, not for curves: name the penalty, or "
             "leave curves out"
         )
-    if ranker.make_solver().reads_columns:
+    if ranker._make_solver().reads_columns:
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     reject_unused(ranker, ("signs",), "curves: use monotone")
     find = partial(find_ramps, ranker.curves, names)
@@ -237,7 +237,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
     True
     """
 
-    takes_nan: ClassVar[bool] = True
+    _takes_nan: ClassVar[bool] = True
 
     def __init__(self, curves: int | str | Mapping[Any, Any] = "auto") -> None:
         self.curves = curves

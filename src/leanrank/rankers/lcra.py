@@ -88,8 +88,8 @@ class LCRA(SampledPairRanker):
     True
     """
 
-    takes_unlabeled: ClassVar[bool] = True
-    state_type: ClassVar[type] = ViewedState
+    _takes_unlabeled: ClassVar[bool] = True
+    _state_type: ClassVar[type] = ViewedState
 
     alpha: float = 1e-3
     _: KW_ONLY

@@ -186,8 +186,8 @@ class LeanRanker(BaseRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    fits_on_cluster = True
-    parameter_constraints: ClassVar[Constraints] = {
+    _fits_on_cluster = True
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "group_ratio": [SHARE, words("auto")],
         "max_pairs": [whole(0), words("auto")],
@@ -195,7 +195,7 @@ class LeanRanker(BaseRanker):
     }
 
     @property
-    def takes_nan(self) -> bool:
+    def _takes_nan(self) -> bool:
         return self.curves is not None
 
     def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
@@ -410,7 +410,7 @@ class LeanRanker(BaseRanker):
             return lazy_predict(self, X)
         if self._levels:
             return self.model_.predict(X)
-        return self.model_.predict(self.checked_features(without_columns(X, self._left_out)))
+        return self.model_.predict(self._checked_features(without_columns(X, self._left_out)))
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the model, which can be saved, sent and exported."""

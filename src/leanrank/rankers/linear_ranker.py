@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class LinearRanker(BaseLinearRanker):
     """Linear ranking with any loss, penalty and solver that fit together.
 
-    The named systems are subclasses: they set a paper's defaults and override ``make_loss``,
-    ``make_penalty``, ``make_solver`` or ``with_margins``.
+    The named systems are subclasses: they set a paper's defaults and override ``_make_loss``,
+    ``_make_penalty``, ``_make_solver`` or ``_with_margins``.
 
     Parameters
     ----------
@@ -152,33 +152,33 @@ class LinearRanker(BaseLinearRanker):
     verbose: int = 0
     callback: Callback | None = None
 
-    has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
-    other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
+    _has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
+    _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss has the last word
-    fits_on_cluster = True
-    parameter_constraints: ClassVar[Constraints] = {
+    _fits_on_cluster = True
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "penalty": [words("l1", "l2", "elastic-net", "groups"), Penalty],
     }
 
-    def make_loss(self) -> Loss[Any]:
+    def _make_loss(self) -> Loss[Any]:
         """Return the loss."""
         return get_loss(self.loss)
 
-    def with_margins(self, labels: Labels) -> Labels:
+    def _with_margins(self, labels: Labels) -> Labels:
         """Return the labels with the margins that the ranker asks for."""
         if not isinstance(getattr(self, "margin", None), str):
             return labels
         return labels.with_margin(float(getattr(self, "margin_scale")))  # noqa: B009
 
-    def make_problem(
+    def _make_problem(
         self, X: Matrix | Design | Shards, labels: Labels, executor: Executor | None = None
     ) -> Problem:
         """Join features and labels, rows grouped by query, with the loss.
 
         Where X is in parts, so are the labels. With curves, the knots are found first.
         """
-        loss, executor = self.make_loss(), executor or make_executor(self.n_jobs)
+        loss, executor = self._make_loss(), executor or make_executor(self.n_jobs)
         self.ramps_ = None
         if self.curves is None:
             reject_unused(self, ("monotone",), "curves=None: use signs")
@@ -191,7 +191,7 @@ class LinearRanker(BaseLinearRanker):
             return ShardedProblem(X, loss, labels.normalize, relabelling(self))
         if not loss.takes_edges:
             refuse_edges(labels, loss.name)
-        plan = loss.prepare(self.with_margins(labels))
+        plan = loss.prepare(self._with_margins(labels))
         problem = MemoryProblem(X, loss, plan, executor)
         if self.pairs is None:
             return problem
@@ -201,15 +201,15 @@ class LinearRanker(BaseLinearRanker):
         return MemoryProblem(design, loss, plan, executor)
 
     @property
-    def slow_unscaled(self) -> bool:
+    def _slow_unscaled(self) -> bool:
         """Whether the convergence of the solver depends on the scale of features."""
-        return self.make_solver().depends_on_scale
+        return self._make_solver().depends_on_scale
 
     @property
-    def takes_nan(self) -> bool:
+    def _takes_nan(self) -> bool:
         return self.curves is not None
 
-    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+    def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the penalty at a strength."""
         penalty = self.penalty
         if isinstance(penalty, Penalty):
@@ -245,7 +245,7 @@ class LinearRanker(BaseLinearRanker):
             alpha, share, n_features, groups, group_ratio=norms, factors=factors, signs=signs
         )
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return the solver; ``tol`` and ``max_iter`` tell it when to stop."""
         return self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))()
 
@@ -256,34 +256,34 @@ class LinearRanker(BaseLinearRanker):
             self._by_feature("signs", n_features, 0.0),
         )
 
-    def solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
+    def _solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
-        penalty = self.make_penalty(alpha, problem.n_features)
+        penalty = self._make_penalty(alpha, problem.n_features)
         return self._stopping_solver().solve(problem, penalty, w)
 
-    def solve_path(
+    def _solve_path(
         self, problem: Problem, grid: FloatArray, w: FloatArray | None = None
     ) -> list[Solution]:
         """Solve a problem at several strengths, each started where the last one ended."""
         solutions = []
         for alpha in grid.tolist():
-            solutions.append(self.solve(problem, alpha, None if w is None else w.copy()))
+            solutions.append(self._solve(problem, alpha, None if w is None else w.copy()))
             w = solutions[-1].w
         return solutions
 
     def _stopping_solver(self) -> Solver:
         report_all = partial(report, self)
         return replace(
-            self.make_solver(), tol=self.tol, max_iter=self.max_iter, callback=report_all
+            self._make_solver(), tol=self.tol, max_iter=self.max_iter, callback=report_all
         )
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
-        problem = self.make_problem(data.X, labels)
+        problem = self._make_problem(data.X, labels)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None:
             start = start.copy() if len(start) == problem.n_features else None
-        penalty = self.make_penalty(self.alpha, problem.n_features)
+        penalty = self._make_penalty(self.alpha, problem.n_features)
         solution = self._stopping_solver().solve(problem, penalty, start)
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
         self.n_iter_, self.history_ = solution.n_iter, solution.history
@@ -298,7 +298,7 @@ class LinearRanker(BaseLinearRanker):
         remedy = "raise max_iter or tol"
         if solution.n_iter < self.max_iter:
             remedy = "further steps hardly lower the objective, raise tol"
-        other = self.other_remedy
+        other = self._other_remedy
         if self.ramps_ is not None:
             other = "take fewer segments or a larger alpha"
         warn(
@@ -307,7 +307,7 @@ class LinearRanker(BaseLinearRanker):
             ConvergenceWarning,
         )
 
-    @available_if(lambda self: self.has_strength)
+    @available_if(lambda self: self._has_strength)
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the smallest alpha at which no penalised feature enters.
 
@@ -317,11 +317,11 @@ class LinearRanker(BaseLinearRanker):
         twin = clone(self)
         data, labels = twin._data_and_labels(X, y, qid, **options)
         with single_threaded_blas():
-            return twin.first_entry(twin.make_problem(data.X, labels))[0]
+            return twin._first_entry(twin._make_problem(data.X, labels))[0]
 
-    def first_entry(self, problem: Problem) -> tuple[float, FloatArray]:
+    def _first_entry(self, problem: Problem) -> tuple[float, FloatArray]:
         """Return the alpha_max of a problem and the weights of the unpenalised features there."""
-        unit = self.make_penalty(1.0, problem.n_features)
+        unit = self._make_penalty(1.0, problem.n_features)
         free = unit.free & ~unit.excluded
         w = np.zeros(problem.n_features)
         if free.any():
@@ -332,7 +332,7 @@ class LinearRanker(BaseLinearRanker):
         return unit.alpha_max_ratio(gradient), w
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        top = self.first_entry(self.make_problem(data.X, labels))[0]
+        top = self._first_entry(self._make_problem(data.X, labels))[0]
         if not 0.0 < top < np.inf:
             return "give features that differ between documents of different labels"
         if self.alpha < top:
@@ -340,7 +340,7 @@ class LinearRanker(BaseLinearRanker):
             return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so {remedy}"
         return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
 
-    @available_if(lambda self: self.has_strength)
+    @available_if(lambda self: self._has_strength)
     def path(
         self,
         X: Any,
@@ -380,15 +380,15 @@ class LinearRanker(BaseLinearRanker):
         twin = clone(self).set_params(callback=self.callback)  # not a copy of it
         data, labels = twin._data_and_labels(X, y, qid, **options)
         held_out = held_out_data(twin, validation)
-        twin.count_queries(data, labels)
+        twin._count_queries(data, labels)
         with single_threaded_blas():
-            problem = twin.make_problem(data.X, labels)
+            problem = twin._make_problem(data.X, labels)
             if alphas is None:
-                top, w = twin.first_entry(problem)
+                top, w = twin._first_entry(problem)
                 grid = alpha_grid(top, n_alphas, alpha_min_ratio)
             else:
                 grid, w = descending(alphas), np.zeros(problem.n_features)
-            solutions = twin.solve_path(problem, grid, w)
+            solutions = twin._solve_path(problem, grid, w)
         short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
         if short:
             warn(

@@ -30,7 +30,7 @@ from leanrank.solvers.sampling.pair_descent import (
 class SampledPairRanker(StochasticRanker):
     """A ranker whose pass is ``n_steps`` steps, each on one drawn pair."""
 
-    state_type: ClassVar[type] = PairState
+    _state_type: ClassVar[type] = PairState
 
     _: KW_ONLY
     n_steps: int = 100_000
@@ -40,7 +40,7 @@ class SampledPairRanker(StochasticRanker):
     eta0: float | None = None
     power_t: float = 0.5
 
-    used_with: ClassVar[Uses] = {
+    _used_with: ClassVar[Uses] = {
         "power_t": ("learning_rate", ("invscaling",)),
         "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
     }
@@ -278,7 +278,7 @@ class RSRank(SampledPairRanker):
     truncate_every: int = 1000
     ceiling: float = np.inf
 
-    parameter_constraints: ClassVar[Constraints] = {
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "learning_rate": [words("optimal", "invscaling", "constant")],
     }

@@ -1,8 +1,8 @@
 """What each parameter of a ranker may be, and what measure, patience and verbose do.
 
 A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
-whose own is narrower or wider says so in ``parameter_constraints``; a parameter that only some
-values of another make use of is in ``used_with``.
+whose own is narrower or wider says so in ``_constraints``; a parameter that only some
+values of another make use of is in ``_used_with``.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def check_parameters(ranker: Any) -> None:
     Traceback (most recent call last):
     leanrank.errors.InputError: SparseRank: lipschitz has no effect with solver='newton': leave ...
     """
-    constraints, given = ranker.parameter_constraints, vars(ranker)
+    constraints, given = ranker._constraints, vars(ranker)
     for name, value in given.items():
         for kind, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
             if isinstance(value, kind) and allowed not in constraints.get(name, [allowed]):
@@ -134,7 +134,7 @@ def check_parameters(ranker: Any) -> None:
     except InvalidParameterError as error:
         text = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
         raise InputError(re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)) from None
-    for name, (other, users) in ranker.used_with.items():
+    for name, (other, users) in ranker._used_with.items():
         value = getattr(ranker, other)
         if not (isinstance(value, str) and value in users):
             reject_unused(ranker, (name,), f"{other}={value!r}")
@@ -267,7 +267,7 @@ class BestSoFar:
         self.quality = -np.inf
         self.at = 0
         self.model: Any = None
-        by_training = getattr(ranker, "stops_by_training", False)
+        by_training = getattr(ranker, "_stops_by_training", False)
         if self.patience is not None and held_out is None and not by_training:
             raise InputError(
                 f"{type(ranker).__name__}: patience has no effect without validation data: give "

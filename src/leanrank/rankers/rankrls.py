@@ -85,7 +85,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    fits_on_cluster = True
+    _fits_on_cluster = True
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
@@ -134,7 +134,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         """
         twin = clone(self)
         data, labels = twin._data_and_labels(X, y, qid, **options)
-        twin.count_queries(data, labels)
+        twin._count_queries(data, labels)
         grid = descending(alphas)
         held_out = held_out_data(twin, validation)
         loss = SquaredLoss()
@@ -278,12 +278,12 @@ class KernelRankRLS(LeaveQueryOut):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    parameter_constraints: ClassVar[Constraints] = {
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "alpha": [POSITIVE],
         "gamma": [POSITIVE, None],
     }
-    used_with: ClassVar[Uses] = {
+    _used_with: ClassVar[Uses] = {
         "gamma": ("kernel", ("poly", "rbf")),
         "degree": ("kernel", ("poly",)),
         "coef0": ("kernel", ("poly",)),
@@ -303,7 +303,7 @@ class KernelRankRLS(LeaveQueryOut):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first."""
         check_is_fitted(self, "dual_coef_")
-        matrix = self.checked_features(X)
+        matrix = self._checked_features(X)
         used = np.flatnonzero(self.dual_coef_)
         if self.kernel == "precomputed":
             scores = np.asarray(matrix @ self.dual_coef_, dtype=np.float64)

@@ -74,13 +74,13 @@ class SparseRank(LinearRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    parameter_constraints: ClassVar[Constraints] = {
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "solver": [words("newton", "proximal")],
     }
-    used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
+    _used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return Newton's method or the published iteration."""
         return Proximal(lipschitz=self.lipschitz) if self.solver == "proximal" else Newton()
 
@@ -147,19 +147,19 @@ class FenchelRank(LinearRanker):
     solver: str = "corrective"
     max_iter: int = 10_000
 
-    has_strength: ClassVar[bool] = False
-    other_remedy: ClassVar[str] = "use solver='corrective'"
-    parameter_constraints: ClassVar[Constraints] = {
+    _has_strength: ClassVar[bool] = False
+    _other_remedy: ClassVar[str] = "use solver='corrective'"
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "solver": [words("corrective", "greedy")],
     }
 
-    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+    def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the ball."""
         del alpha
         return L1Ball(n_features, float(self.radius))
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return the published steps or the corrective ones."""
         return Fenchel(variant=self.solver)
 
@@ -252,20 +252,20 @@ class NonconvexRankSVM(LinearRanker):
     n_rounds: int = 10
     max_iter: int = 100
 
-    parameter_constraints: ClassVar[Constraints] = {
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
         "penalty": [words("lp", "mcp", "log", "adaptive")],
         "l1_ratio": [Interval(Real, 0, 1, closed="right")],
     }
-    used_with: ClassVar[Uses] = {
+    _used_with: ClassVar[Uses] = {
         "p": ("penalty", ("lp",)),
         "gamma": ("penalty", ("mcp", "adaptive")),
         "epsilon": ("penalty", ("lp", "log", "adaptive")),
     }
 
-    def make_loss(self) -> Loss[Any]:
+    def _make_loss(self) -> Loss[Any]:
         """Return the loss, which must be smooth."""
-        loss = super().make_loss()
+        loss = super()._make_loss()
         if not loss.smooth:
             raise InputError(
                 f"loss={self.loss!r} has no curvature for Newton's method, which solves the "
@@ -273,7 +273,7 @@ class NonconvexRankSVM(LinearRanker):
             )
         return loss
 
-    def make_penalty(self, alpha: float, n_features: int) -> Penalty:
+    def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the concave penalty at a strength."""
         gamma = 100.0 if self.penalty == "mcp" else 1.0
         shape = make_shape(
@@ -285,7 +285,7 @@ class NonconvexRankSVM(LinearRanker):
         factors = self._per_feature(n_features)
         return ConcavePenalty(ElasticNet.build(alpha, self.l1_ratio, n_features, *factors), shape)
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return the rounds of weighted problems."""
         adaptive = self.penalty == "adaptive"
         return Majorise(rounds=min(self.n_rounds, ADAPTIVE_ROUNDS) if adaptive else self.n_rounds)

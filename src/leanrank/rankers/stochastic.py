@@ -76,8 +76,8 @@ class StochasticRanker(BaseLinearRanker):
         Only with validation data: the pass whose weights are ``coef_``.
     """
 
-    takes_validation: ClassVar[bool] = True
-    state_type: ClassVar[type]
+    _takes_validation: ClassVar[bool] = True
+    _state_type: ClassVar[type]
     """The class of ``state_``; a checkpoint is read into it."""
 
     _: KW_ONLY
@@ -152,7 +152,7 @@ class StochasticRanker(BaseLinearRanker):
         first = not hasattr(self, "state_")
         if not first:
             self._check_same_parameters()
-            self.checked_features(X)
+            self._checked_features(X)
         data, labels = self._data_and_labels(X, y, qid, first=first, **options)
         counted = (0, 0)
         if hasattr(self, "coef_") and not (first and self.n_iter_):
@@ -322,7 +322,7 @@ class MinBatSRank(StochasticRanker):
     True
     """
 
-    state_type: ClassVar[type] = FTRLState
+    _state_type: ClassVar[type] = FTRLState
     _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
 
     alpha: float = 0.1
@@ -337,8 +337,8 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
-    parameter_constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
-    used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
+    _constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
+    _used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
         """Return the alpha at which hardly any feature enters; takes what ``fit`` takes.

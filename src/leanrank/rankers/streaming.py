@@ -257,7 +257,7 @@ class _Run:
             setattr(ranker, name, value)
         ranker.coef_ = np.zeros(ranker.n_features_in_)  # if no query had any information
         if found["state"] is not None:
-            ranker.state_ = restored(ranker.state_type, found["state"])
+            ranker.state_ = restored(ranker._state_type, found["state"])
             ranker.coef_ = ranker.state_.weights()
         self.at = restored(_Place, found["at"])
 

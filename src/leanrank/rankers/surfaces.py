@@ -61,7 +61,7 @@ def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[Pairs, BoolArray]:
     of_query = constant_in_queries(curves.X, ptr)
     if np.ndim(ranker.pairs):
         return _listed(ranker.pairs, n_features, names, fixed), of_query
-    w = ranker.solve(problem, ranker.alpha).w
+    w = ranker._solve(problem, ranker.alpha).w
     sizes = np.zeros(n_features)
     np.add.at(sizes, curves.ramps.feature, np.abs(w))
     pairs = candidates(~fixed & (curves.ramps.sizes > 0), of_query, sizes)

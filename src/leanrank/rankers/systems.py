@@ -72,17 +72,17 @@ class DominationRanker(LinearRanker):
     bound: str = "range"
     max_iter: int = 100
 
-    parameter_constraints: ClassVar[Constraints] = {
-        **LinearRanker.parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **LinearRanker._constraints,
         "solver": [words("newton", "bound-cd")],
     }
-    used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
+    _used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
 
-    def make_loss(self) -> DominationLoss:
+    def _make_loss(self) -> DominationLoss:
         """Return the domination loss."""
         return DominationLoss()
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return Newton's method or the paper's."""
         return BoundDescent(bound=self.bound) if self.solver == "bound-cd" else Newton()
 
@@ -130,7 +130,7 @@ class ListNet(LinearRanker):
     target: str = "label"
     max_iter: int = 100
 
-    def make_loss(self) -> ListNetLoss:
+    def _make_loss(self) -> ListNetLoss:
         """Return the loss with its target."""
         return ListNetLoss(self.target)
 
@@ -180,9 +180,9 @@ class RankNet(LinearRanker):
     importance: Any = None
     max_iter: int = 100
 
-    used_with: ClassVar[Uses] = MARGIN
+    _used_with: ClassVar[Uses] = MARGIN
 
-    def make_loss(self) -> LogisticLoss:
+    def _make_loss(self) -> LogisticLoss:
         """Return the loss of all pairs."""
         return LogisticLoss(self.importance)
 
@@ -243,21 +243,21 @@ class RankSVM(LinearRanker):
     margin_scale: float = 1.0
     importance: Any = None
 
-    parameter_constraints: ClassVar[Constraints] = {
-        **RankNet.parameter_constraints,
+    _constraints: ClassVar[Constraints] = {
+        **RankNet._constraints,
         "margin_scale": [POSITIVE],
         "loss": [words("squared-hinge", "hinge", "squared_hinge")],
         "solver": [words("newton", "cutting-plane", "struct"), None],
     }
-    used_with: ClassVar[Uses] = MARGIN
+    _used_with: ClassVar[Uses] = MARGIN
 
-    def make_loss(self) -> Loss[Any]:
+    def _make_loss(self) -> Loss[Any]:
         """Return either hinge; margins that are scaled replace the lead of 1."""
         lead = 1.0 if self.margin is None else 0.0
         return get_loss(self.loss.replace("_", "-"), importance=self.importance, margin=lead)
 
-    def make_solver(self) -> Solver:
+    def _make_solver(self) -> Solver:
         """Return Newton's method or cutting planes."""
-        if self.solver == "newton" or (self.solver is None and self.make_loss().smooth):
+        if self.solver == "newton" or (self.solver is None and self._make_loss().smooth):
             return Newton()
         return CuttingPlane(variant="plain" if self.solver == "struct" else "fast")

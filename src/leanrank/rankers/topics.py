@@ -162,15 +162,15 @@ class TopicRanker(BaseEstimator):
             y = _column(Y, topic)
             ends = np.array([0, len(y)], dtype=np.int64)
             labels = Labels(y, ends, normalize=ranker.normalize)
-            problem = ranker.make_problem(design, labels, inner)
+            problem = ranker._make_problem(design, labels, inner)
             if held_out is None:
                 grid = np.array([ranker.alpha])
             elif self.alphas is not None:
                 grid = descending(self.alphas)
             else:  # a topic that no feature tells apart has an empty model at any alpha
-                top = ranker.first_entry(problem)[0] or 1.0
+                top = ranker._first_entry(problem)[0] or 1.0
                 grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
-            solutions = ranker.solve_path(problem, grid)
+            solutions = ranker._solve_path(problem, grid)
             at = 0 if held_out is None else self._best(solutions, held_out, topic)
             row = csr_array(solutions[at].w[None, :])
             short = sum(not solution.converged for solution in solutions)
@@ -222,7 +222,7 @@ def _fit_plain(
     """Fit a ranker that has no path to one topic."""
     ranker = clone(ranker)
     options = {}
-    if held_out is not None and ranker.takes_validation:
+    if held_out is not None and ranker._takes_validation:
         options["validation"] = (held_out[0], _column(held_out[1], topic), None)
     ranker.fit(X, _column(Y, topic), **options)
     return TopicFit(csr_array(ranker.coef_[None, :]))

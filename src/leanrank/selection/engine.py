@@ -295,9 +295,9 @@ def fit_beside(ranker: Any, train: RankingData, validation: RankingData, **weigh
 
     Some rankers stop by them; one that learns from unlabelled documents gets them without labels.
     """
-    if ranker.takes_unlabeled:
+    if ranker._takes_unlabeled:
         train = joined_sets(train, validation.replace(y=np.full(len(validation), np.nan)))
-    used = {"validation": validation} if ranker.takes_validation else {}
+    used = {"validation": validation} if ranker._takes_validation else {}
     return ranker.fit(train, **used, **weights)
 
 
@@ -307,7 +307,7 @@ def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5, **weights: An
     They come from its own data: the queries that judge a model must not influence its fit. They
     decide for how many rounds the ranker is then fitted to all of its data.
     """
-    if ranker.takes_validation:
+    if ranker._takes_validation:
         ranker.set_params(**_rounds(ranker, data, min(n_folds, data.n_queries), **weights))
     ranker.fit(data, **weights)
 
@@ -325,7 +325,7 @@ def _rounds(ranker: Any, data: RankingData, n_folds: int, **weights: Any) -> dic
             n_rounds = {"n_rounds": ranker.n_iter_} if hasattr(ranker, "n_rounds") else {}
             return {"patience": None, **(n_rounds if ranker.n_iter_ else {})}
     # too few queries to judge by
-    return {} if getattr(ranker, "stops_by_training", False) else {"patience": None}
+    return {} if getattr(ranker, "_stops_by_training", False) else {"patience": None}
 
 
 def placed(model: Model, columns: IntArray, n_features: int) -> Model:

@@ -265,7 +265,7 @@ def _takes_gaps(name: str) -> bool:
     """Return whether a search fits curves or steps with a system: in any unit, and with gaps."""
     system = get_system(name)
     space = system.tuning or system.space
-    return space is not None and bool(get_ranker(space.ranker)(**space.fixed).takes_nan)
+    return space is not None and bool(get_ranker(space.ranker)(**space.fixed)._takes_nan)
 
 
 def _check(

@@ -288,5 +288,5 @@ def test_the_objective_of_curves_is_that_of_the_returned_model(loss):
     plan = parts.prepare(Labels(y, np.arange(0, 201, 10)))
     scores = ranker.to_model().predict(X.astype(np.float64)) - offset
     value = parts.evaluate(plan, 0, 20, scores, np.zeros(200))
-    value += ranker.make_penalty(1e-3, len(ranker.coef_)).value(ranker.coef_)
+    value += ranker._make_penalty(1e-3, len(ranker.coef_)).value(ranker.coef_)
     assert ranker.objective_ == pytest.approx(value, rel=1e-13)
