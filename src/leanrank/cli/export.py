@@ -46,8 +46,8 @@ def export(
     top : K >= 1
         Documents a request asks for.
     data : FILE
-        Typical documents: the range of straight lines in trees, and a constant that makes scores
-        positive in the plugins.
+        Typical documents: the range of straight lines in trees, a constant that makes scores
+        positive in the plugins, and which columns are boolean, for sql:postgres.
     expression_only :
         The SQL expression of one row only, as for a generated column or an index.
     list_targets : --list

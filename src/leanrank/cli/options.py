@@ -30,7 +30,7 @@ json :
 name : NAME
     Of the model, view or function in the target.
 names : FILE
-    What features are called in the target: CSV with feature, name and perhaps shift.
+    What features are called in the target: CSV with feature, name and perhaps shift and type.
 table : NAME
     The table of documents, for SQL.
 qid : NAME
