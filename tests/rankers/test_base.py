@@ -314,3 +314,22 @@ def test_the_guide_runs():
         sklearn.set_config(enable_metadata_routing=before["enable_metadata_routing"])
     assert done.attempted > 10
     assert done.failed == 0
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", ">f8", "i8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_that_need_no_checks_score_as_others(dtype, order):
+    X, y, qid = example()
+    ranker = RankRLS().fit(X, y, qid)
+    X = np.asarray(np.round(10 * X), dtype=dtype, order=order)
+    expected = ranker.predict(X.tolist())
+    np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        ranker.predict(X[:, :2])
+    with pytest.raises(ValueError, match="0 sample"):
+        ranker.predict(X[:0])
+    if np.dtype(dtype).kind == "f":
+        X = X.copy()
+        X[1, 2] = np.nan
+        with pytest.raises(InputError, match="NaN"):
+            ranker.predict(X)

@@ -549,3 +549,9 @@ def test_a_model_is_exported_and_verified_from_python(fitted, data):
     assert "CREATE" in fitted.model_.export("sql:sqlite")
     found = fitted.model_.verify("sql:sqlite", data)
     assert found.bit_equal == found.documents
+
+
+def test_infinity_in_a_frame_with_texts_is_named_by_its_column():
+    frame = pd.DataFrame({"price": [1.0, np.inf, 2.0, 3.0], "kind": list("abab")})
+    with pytest.raises(InputError, match="infinity in feature 'price'"):
+        LeanRanker().fit(frame, [0, 1, 0, 1], qid=[0, 0, 1, 1])

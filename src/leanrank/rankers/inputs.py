@@ -28,7 +28,9 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
         "ensure_all_finite": False,
     }
     plain = None if reset else _plain_columns(X, getattr(estimator, "feature_names_in_", None))
-    if plain is None:
+    if not reset and _is_as_checked(X, estimator):
+        matrix = X
+    elif plain is None:
         matrix = validate_data(estimator, X, reset=reset, **rules)
     else:
         matrix = check_array(plain, estimator=estimator, input_name="X", **rules)
@@ -65,6 +67,19 @@ def refuse_beside_data(**given: Any) -> None:
             raise InputError(
                 f"a RankingData brings its own {name}: leave {name} out, or use data.replace"
             )
+
+
+def _is_as_checked(X: Any, estimator: Any) -> bool:
+    """Tell if scikit-learn's checks, 40 % of the time of a small request, would return X itself."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.dtype in (np.float64, np.float32)
+        and X.flags.c_contiguous
+        and len(X) > 0
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+    )
 
 
 def _plain_columns(X: Any, names: Any) -> AnyArray | None:

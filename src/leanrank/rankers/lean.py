@@ -284,6 +284,7 @@ class LeanRanker(BaseRanker):
         if read is None:
             return super()._validated(X, y, qid, parts, needs_y=needs_y)
         matrix, names, self._levels = read
+        check_finite(matrix, len(names), names, allow_nan=self._takes_nan)
         data = super()._validated(matrix, y, qid, parts, needs_y=needs_y)
         self.feature_names_in_ = np.array(names, dtype=object)
         return data
