@@ -59,8 +59,8 @@ class RankingData:
     >>> data.restore(data.y).tolist()
     [0.0, 1.0, 1.0]
     >>> data.queries[1:]
-    RankingData: 1 query, 1 document, 1 feature (dense float64), levels {1}, 1 query without
-    information
+    RankingData: 1 query, 1 document, 1 feature (dense float64), levels {1}, 1 query with
+    one label (ignored)
     """
 
     X: Matrix
