@@ -98,7 +98,6 @@ class Spool:
     def __init__(self, dtype: Any, folder: str | None = None) -> None:
         self.dtype = np.dtype(dtype)
         self.size = 0
-        self._folder = folder or tempfile.gettempdir()
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (it lives with the spool)
 
     def __del__(self) -> None:
@@ -109,8 +108,7 @@ class Spool:
         """Write values behind those before."""
         array = np.ascontiguousarray(values, dtype=self.dtype)
         if array.size:
-            with named_errors(self._folder):
-                self._file.write(array.reshape(-1).view(np.uint8).data)
+            self._file.write(array.reshape(-1).view(np.uint8).data)
             self.size += array.size
 
     def mapped(self) -> AnyArray:

@@ -9,6 +9,7 @@ other. The operating system reads the pages that are touched, and drops them whe
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -36,7 +37,7 @@ from leanrank.data.tables.layout import (
     schema_notes,
     weights_per_row,
 )
-from leanrank.errors import InputError, warn
+from leanrank.errors import InputError, named_errors, warn
 from leanrank.execution import row_blocks
 
 
@@ -212,7 +213,8 @@ def write_store(
     if isinstance(source, (str, os.PathLike)):
         source, storage = _rows_of_file(source, format, options)
     if not isinstance(source, RankingData):
-        data = gather(source, folder, storage, options.get("n_features") or 0)
+        with named_errors(path if folder else tempfile.gettempdir()):
+            data = gather(source, folder, storage, options.get("n_features") or 0)
     else:
         data = source
         if source.order is not None:
