@@ -76,7 +76,8 @@ class TableFile:
                 with self._open_arrow() as reader:
                     self.schema = reader.schema
                     some = reader.get_batch(0) if reader.num_record_batches else None
-                    self.row_bytes = 0 if some is None else some.nbytes / max(1, some.num_rows)
+                    size = 0 if some is None else some.get_total_buffer_size()
+                    self.row_bytes = 0 if some is None else size / max(1, some.num_rows)
             else:
                 with open_bytes(path) as stream:
                     # unpacked text is read once; Arrow's threads must not hold Python's own file
@@ -103,12 +104,15 @@ class TableFile:
             table = self._csv(csv.read_csv, self._convert(columns, texts))
             names = self.schema.names if columns is None else list(columns)
             return whole_numbers(table.rename_columns(names), texts)
-        if self.kind == "parquet":
+        if self.kind == "parquet" and self._metadata.num_row_groups:
             with pq.ParquetFile(self.path) as parquet:
                 return _sound(parquet.read(columns))
-        with self._open_arrow() as reader:
-            table = reader.read_all()
-            return _sound(table if columns is None else table.select(columns))
+        if self.kind == "parquet":  # older releases of Arrow fail on none
+            table = self.schema.empty_table()
+        else:
+            with self._open_arrow() as reader:
+                table = reader.read_all()
+        return _sound(table if columns is None else table.select(columns))
 
     def pieces(self, columns: Sequence[str], texts: Collection[str]) -> list[Piece]:
         """Return the pieces of the file that can be read in threads, in their order."""
