@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Options, Table, race
-from leanrank import RankBoost, RankSVM
 from leanrank.data import load_letor
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
@@ -25,6 +24,7 @@ from leanrank.model.export import TARGETS, export_model, formula_of
 from leanrank.model.export.text import Syntax
 from leanrank.model.verify.engines import EMULATED, ENGINES, Agreement, verify_export, verify_logged
 from leanrank.model.writing import as_model
+from leanrank.rankers import RankBoost, RankSVM
 from tests.model.verify.drivers import HEAVY, OTHERS
 from tests.model.verify.test_recorded import ENGINES as RECORDED
 from tests.model.verify.test_recorded import documents, recorded

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Options, Table, race, run_python, show_seconds
-from leanrank import GreedyRankRLS, RankRLS
 from leanrank._jit import kernel
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import available_cores, make_executor, row_blocks, single_threaded_blas
+from leanrank.rankers import GreedyRankRLS, RankRLS
 
 MAX_EXPONENT = 1.1
 MIN_SPEEDUP = 1_000
@@ -274,7 +274,7 @@ def reset_peak():
 _LARGE = """
 import json, time
 import numpy as np
-from leanrank import GreedyRankRLS
+from leanrank.rankers import GreedyRankRLS
 from leanrank.data.ranking_data import RankingData
 rng = np.random.default_rng(0)
 X = rng.standard_normal(size=({m}, {n}), dtype=np.float32)
@@ -294,7 +294,7 @@ print(json.dumps(dict(seconds=seconds, peak=peak // 1024, first=ranker.selected_
 _TEXT = """
 import json, os, time
 import numpy as np
-from leanrank import GreedyRankRLS
+from leanrank.rankers import GreedyRankRLS
 from papers.public_sets import fetch
 from leanrank.data.ranking_data import RankingData
 reuters = fetch("Reuters-21578", data_dir={data!r}, download=False)

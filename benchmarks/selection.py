@@ -24,9 +24,9 @@ from sklearn.svm import l1_min_c
 from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, Timing, show_seconds
 from benchmarks.pairwise.clock import measure, now
-from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
+from leanrank.rankers import DominationRanker
 from leanrank.selection import cross_validate_path
 from papers.public_sets import fetch
 

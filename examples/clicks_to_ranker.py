@@ -6,8 +6,9 @@ counting a click at a rarely seen position for more learns what users want.
 
 import numpy as np
 
-from leanrank import DominationRanker, RankSVM, evaluate, make_ranking
+from leanrank import evaluate, make_ranking
 from leanrank.data import click_preferences, click_weights, estimate_propensities, make_clicks
+from leanrank.rankers import DominationRanker, RankSVM
 
 truth = make_ranking(
     n_queries=150, docs_per_query=10, n_features=8, n_levels=2, label_noise=0.3, random_state=0

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
+from leanrank.rankers import DominationRanker
 
 logging.basicConfig(format="%(message)s")
 logging.getLogger("leanrank.dask").setLevel(logging.INFO)  # what is done about scattered queries

@@ -9,6 +9,7 @@ import leanrank
 from leanrank.data import GlobalStandardScaler, from_frame, load_sample, to_frame
 from leanrank.model import save_model
 from leanrank.model.export import export_model
+from leanrank.rankers import DominationRanker
 
 # Your table: one row per document and query, a label, the query, features.
 train, vali, test = (to_frame(part, "pandas") for part in load_sample())
@@ -18,7 +19,7 @@ print(train.iloc[:3, :6], "\n")
 train, vali, test = map(from_frame, (train, vali, test))
 scaler = GlobalStandardScaler().fit(train)
 scaled = scaler.transform(train)
-path = leanrank.DominationRanker().path(scaled, validation=scaler.transform(vali), n_alphas=30)
+path = DominationRanker().path(scaled, validation=scaler.transform(vali), n_alphas=30)
 print(path, "\n")
 
 # The best model of the path with at most ten features; behind the scaler, it takes raw documents.

@@ -67,7 +67,7 @@ def system(name: str) -> str:
     same = [other for other in SYSTEMS.values() if other.ranker == one.ranker]
     compared_as = [f"`{other.name}`" for other in same if other.space is not None]
     facts = {
-        "class": f"[`leanrank.{one.ranker}`]({_reference(one.ranker)})",
+        "class": f"[`leanrank.rankers.{one.ranker}`]({_reference(one.ranker)})",
         "command line": f"`-a {one.name}`" if one.name in ranker_names() else "",
         "compared as": ", ".join(compared_as),
         "published": one.paper,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import RankRLS, checks
+from leanrank import checks
 from leanrank.checks import check_ranker, ranker_checks
+from leanrank.rankers import RankRLS
 
 
 @pytest.mark.parametrize("check", ranker_checks(), ids=lambda c: c.__name__)

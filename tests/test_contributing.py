@@ -8,13 +8,14 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from leanrank import LinearRanker, ListNet, MinBatSRank, make_ranking
+from leanrank import LinearRanker, make_ranking
 from leanrank.errors import DataWarning, InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics import evaluate
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers import ListNet, MinBatSRank
 from leanrank.solvers.newton.solver import Newton
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"

@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def path(data):
-    ranker = leanrank.DominationRanker()
+    ranker = leanrank.rankers.DominationRanker()
     return ranker.path(data.X, data.y, qid=data.qid, n_alphas=30, validation=data)
 
 
@@ -87,7 +87,7 @@ def test_compared_systems_are_one_table():
 
 def test_plot_draws_each_result(data, path, study):
     pytest.importorskip("altair")
-    ranker = leanrank.DominationRanker(alpha=0.05).fit(data)
+    ranker = leanrank.rankers.DominationRanker(alpha=0.05).fit(data)
     history = [{"epoch": 1, "ndcg@10": 0.4}, {"epoch": 2, "ndcg@10": 0.5}]
     drawn = [
         leanrank.plot(study), leanrank.plot(path), leanrank.plot(ranker, data),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leanrank import RankSVM
+from leanrank.rankers import RankSVM
 from leanrank.registry import classes
 
 ROOT = Path(__file__).parent.parent

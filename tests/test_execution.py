@@ -179,7 +179,8 @@ def test_a_child_forked_while_other_threads_fit_can_fit() -> None:
 import os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 from numba.core.compiler_lock import global_compiler_lock
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
+from leanrank.rankers import DominationRanker
 from leanrank.designs.base import make_design
 from leanrank.execution import SerialExecutor, single_threaded_blas
 from leanrank import execution

@@ -36,7 +36,7 @@ def test_importing_stays_light(code: str) -> None:
 
 
 def test_the_probe_can_fail() -> None:
-    assert "sklearn" in _loaded_after("from leanrank import RankRLS")
+    assert "sklearn" in _loaded_after("from leanrank.rankers import RankRLS")
 
 
 ROOMS = (

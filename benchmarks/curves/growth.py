@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.harness import Kept, Options, Table, show_seconds
 from benchmarks.pairwise.clock import now
-from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
+from leanrank.rankers import DominationRanker
 from leanrank.selection.engine import Split
 from leanrank.selection.systems import fit_lightgbm
 

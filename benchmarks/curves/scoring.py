@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from benchmarks.curves.speed import N_FEATURES, TREES, make_large
 from benchmarks.harness import Options, Table, race
-from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
+from leanrank.rankers import DominationRanker
 
 N_DOCUMENTS, N_USED = 1_000, 10
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Options, Table, race, show_seconds
-from leanrank import DominationRanker
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
 from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.execution import make_executor
+from leanrank.rankers import DominationRanker
 
 N_FEATURES, PER_QUERY, SEGMENTS, TOL, TREES = 136, 100, 8, 1e-6, 100
 

@@ -100,7 +100,7 @@ def report(seconds, apart, loaded, model_peak, predict, **more):
 """
 
 _OURS = """
-from leanrank import DominationRanker
+from leanrank.rankers import DominationRanker
 X, y, qid = read("train")
 few = 20 * DOCUMENTS
 DominationRanker(n_jobs=CORES).fit(X[:few], y[:few], qid=qid[:few])  # compile

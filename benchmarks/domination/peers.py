@@ -27,9 +27,9 @@ import numpy as np
 from benchmarks.domination.problems import load
 from benchmarks.domination.sparse import text_collection
 from benchmarks.harness import Options, Table, race
-from leanrank import DominationRanker, RankNet, RankSVM
 from leanrank.execution import single_threaded_blas
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker, RankNet, RankSVM
 
 ACCURACY = 1e-6
 SEARCH = 1e-5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.harness import Options
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
 from leanrank._jit import kernel
 from leanrank.data import GlobalStandardScaler, RankingData, load_letor
 from leanrank.online import ClickModel, kernels
@@ -17,6 +17,7 @@ from leanrank.online.interleaving import (
     mixture,
     team_draft,
 )
+from leanrank.rankers import DominationRanker
 from leanrank.solvers.sampling.pair_sampling import mix_bits
 
 METHODS = ("balanced", "team-draft", "probabilistic", "optimised")

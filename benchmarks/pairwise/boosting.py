@@ -23,7 +23,7 @@ THRESHOLDS = 255
 
 def rounds_of_rankboost(options: Options) -> Table:
     """Time all rounds, with preparation, of both."""
-    from leanrank import RankBoost
+    from leanrank.rankers import RankBoost
 
     few, all_queries = (_data(n) for n in (20, 50 if options.quick else 1_000))
     rankers = {

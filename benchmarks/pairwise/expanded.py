@@ -17,9 +17,9 @@ from sklearn.svm import LinearSVC
 from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, Timing, show_seconds
 from benchmarks.pairwise.clock import measure, now
-from leanrank import RankSVM
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
+from leanrank.rankers import RankSVM
 from papers.public_sets import fetch
 
 AIM = 100.0

@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, Timing, show_seconds
 from benchmarks.pairwise.clock import measure
-from leanrank import RankSVM
 from leanrank.data.ranking_data import RankingData
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.problem.memory import MemoryProblem as Problem
+from leanrank.rankers import RankSVM
 
 SIZES = (62_500, 125_000, 250_000, 500_000, 1_000_000)
 N_FEATURES = 10

@@ -18,7 +18,11 @@ import numpy as np
 
 from benchmarks.domination.problems import load
 from benchmarks.harness import Options, Table, race
-from leanrank import (
+from leanrank import make_ranking
+from leanrank.data import GlobalStandardScaler
+from leanrank.data.ranking_data import RankingData
+from leanrank.execution import single_threaded_blas
+from leanrank.rankers import (
     DominationRanker,
     FenchelRank,
     GreedyRankRLS,
@@ -28,11 +32,7 @@ from leanrank import (
     RankRLS,
     RankSVM,
     SparseRank,
-    make_ranking,
 )
-from leanrank.data import GlobalStandardScaler
-from leanrank.data.ranking_data import RankingData
-from leanrank.execution import single_threaded_blas
 
 MOST = 2.0
 SHARE = 0.02

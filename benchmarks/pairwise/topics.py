@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Options, Table
-from leanrank import DominationRanker, ListNet, RankSVM
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker, ListNet, RankSVM
 
 SIZES = (200, 1_000)
 STRENGTHS, LOWEST = 25, 2e-3

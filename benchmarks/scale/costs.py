@@ -20,9 +20,9 @@ import numpy as np
 
 from benchmarks.harness import Options, Table
 from benchmarks.scale.dask import cluster, on_workers, traffic
-from leanrank import DominationRanker
 from leanrank.losses.domination import DominationLoss
 from leanrank.problem.sharded import ShardedProblem
+from leanrank.rankers import DominationRanker
 
 SIZES = tuple(itertools.product((800, 2_400), (60, 240), (4, 16), (1, 2)))
 """Queries of 120 documents, features, partitions, workers."""

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Options, Table, show_seconds
-from leanrank import DominationRanker
 from leanrank.data import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.problem.dask_shards import DaskShards
+from leanrank.rankers import DominationRanker
 from leanrank.rankers.dask import ClusterData, data_on_cluster
 
 DOCUMENTS, FEATURES, PARTITIONS = 120, 136, 8

@@ -140,7 +140,7 @@ def _cat(file: Path) -> float:
 _FIT = """
 import json, threading, time
 import numpy as np
-from leanrank import DominationRanker
+from leanrank.rankers import DominationRanker
 from leanrank.data import RankingData
 
 def anonymous():
@@ -185,7 +185,7 @@ print(json.dumps(dict(
 _SAME = """
 import json, time
 import numpy as np
-from leanrank import DominationRanker
+from leanrank.rankers import DominationRanker
 from leanrank.data import RankingData
 data = RankingData.open({file!r})
 copied = data.with_fields(X=np.array(data.X), y=np.array(data.y))

@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.harness import Options, Table
 from benchmarks.scale.dask import cluster, made
 from benchmarks.scale.peers import collections, contestants
-from leanrank import DominationRanker
+from leanrank.rankers import DominationRanker
 
 PATIENCE = 60.0
 """Seconds after which a fit that a kill disturbed counts as hanging."""

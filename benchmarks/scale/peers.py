@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.harness import Options, Table, show_seconds
 from benchmarks.scale.dask import DOCUMENTS, FEATURES, PARTITIONS, cluster, made
-from leanrank import DominationRanker
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker
 from leanrank.rankers.dask import data_on_cluster
 
 

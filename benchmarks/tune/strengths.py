@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import Options, Table
-from leanrank import DominationRanker, LinearRanker, RankingData, RankNet, RankSVM, load_letor
+from leanrank import LinearRanker, RankingData, load_letor
 from leanrank.data import load_sample
 from leanrank.data.scaling.normalizers import make_normalizer
+from leanrank.rankers import DominationRanker, RankNet, RankSVM
 from leanrank.rankers.path import measure_models
 from leanrank.selection.engine import joined_sets
 

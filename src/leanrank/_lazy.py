@@ -17,7 +17,7 @@ def attach(
 
     Its public names are those of the stub beside it, ``__init__.pyi``, which type checkers read as
     well: each is one line, ``from MODULE import NAME as NAME``. A name whose line ends with
-    ``# moved`` can still be imported from here, and is not listed.
+    ``# moved`` can still be imported from here, with a warning, and is not listed.
 
     Parameters
     ----------
@@ -39,7 +39,13 @@ def attach(
         if modules[name] == ".":
             return importlib.import_module(f".{name}", package)
         value = getattr(importlib.import_module(modules[name], package), name)
-        setattr(sys.modules[package], name, value)
+        if name in listed:
+            setattr(sys.modules[package], name, value)
+        else:
+            import warnings
+
+            to = f"{package}{modules[name]}"
+            warnings.warn(f"import {name} from {to}, not {package}", FutureWarning, stacklevel=2)
         return value
 
     return load, lambda: listed, listed

@@ -32,7 +32,7 @@ def check_ranker(ranker: Any) -> None:
 
     Examples
     --------
-    >>> from leanrank import RankRLS
+    >>> from leanrank.rankers import RankRLS
     >>> check_ranker(RankRLS())
     """
     for check in ranker_checks():

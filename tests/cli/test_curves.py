@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, load_letor, load_model
+from leanrank import load_letor, load_model
+from leanrank.rankers import DominationRanker
 
 
 def test_the_model_is_the_one_that_the_library_learns(run, files):

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, dump_letor, make_ranking
+from leanrank import dump_letor, make_ranking
 from leanrank.model import Model, load_model
+from leanrank.rankers import DominationRanker
 
 
 @pytest.fixture

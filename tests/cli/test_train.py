@@ -3,8 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from leanrank import RankBoost, RankRLS, load_letor, load_model
+from leanrank import load_letor, load_model
 from leanrank.metrics import evaluate
+from leanrank.rankers import RankBoost, RankRLS
 
 
 def left_behind(folder):

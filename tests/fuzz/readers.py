@@ -153,8 +153,8 @@ def store(rng: random.Random, folder: Path) -> None:
 
 
 def _use_store(path: Path, *, fit: bool = True) -> None:
-    from leanrank import RankRLS
     from leanrank.data import RankingData, load
+    from leanrank.rankers import RankRLS
 
     data = RankingData.open(path)
     same = load(path)

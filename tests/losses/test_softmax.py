@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from leanrank import ListNet
 from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import ListNetLoss, SoftmaxLoss
+from leanrank.rankers import ListNet
 
 PTR = np.array([0, 1, 5, 5, 9, 14])
 

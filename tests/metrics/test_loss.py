@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from leanrank import DominationRanker, RankBoost, evaluate, make_ranking
+from leanrank import evaluate, make_ranking
+from leanrank.rankers import DominationRanker, RankBoost
 from leanrank.selection import Split, choose, cross_validate_path, fit_system, tune
 
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.pipeline import make_pipeline
 
-from leanrank import RankBoost, make_ranking
+from leanrank import make_ranking
 from leanrank.data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Steps, load_model, save_model
 from leanrank.model.curves import sum_of_weak_rankers
+from leanrank.rankers import RankBoost
 from tests.model import boosted
 
 NAN = float("nan")

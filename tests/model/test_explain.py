@@ -6,11 +6,12 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank import DominationRanker, KernelRankRLS, RankBoost, make_ranking
+from leanrank import make_ranking
 from leanrank.data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Steps
+from leanrank.rankers import DominationRanker, KernelRankRLS, RankBoost
 from tests.model import boosted
 
 NAMES = ["bm25", "spam", "age", "clicks"]

@@ -8,13 +8,13 @@ import sklearn
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from leanrank import RankSVM
 from leanrank.data import RankingData, make_ranking
 from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Levels, Line, Model, Ramps, Surface, fill_values, load_model, save_model
 from leanrank.model.export import export_model, formula_of
 from leanrank.model.verify import engines, verify_export
+from leanrank.rankers import RankSVM
 from tests.model.verify.drivers import OTHERS
 
 SURFACE = Surface((0.0, 0.5, 1.0), (0.0, 1.0), ((0, 0.1), (0.3, 0), (-0.2, 0.4)), (1, 2, 3))

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
 from leanrank.model import Model
 from leanrank.model.curves import Line, Ramps, Steps
+from leanrank.rankers import DominationRanker
 
 
 def test_terms_are_added_in_order_whatever_their_kind():

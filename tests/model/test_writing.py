@@ -6,9 +6,10 @@ import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
-from leanrank import RankRLS, load_model, make_ranking
+from leanrank import load_model, make_ranking
 from leanrank.errors import FileError, InputError
 from leanrank.model import Model, save_model
+from leanrank.rankers import RankRLS
 
 KINDS = ["query-minmax", "query-standard", "query-rank", "standard", "minmax"]
 

@@ -100,7 +100,7 @@ def test_what_is_written(report):
 
 
 def test_choice_and_measures_against_brute_force(public_sets):
-    from leanrank import MinBatSRank
+    from leanrank.rankers import MinBatSRank
 
     folds = list(fetch("OHSUMED", data_dir=public_sets, download=False).folds())
     outcome = learn(SMALL, folds, (3, 4), make_executor(2))

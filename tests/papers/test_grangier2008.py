@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from leanrank import PAMIR
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import PAMIR
 from papers.grangier2008 import PAMIRRetriever
 
 

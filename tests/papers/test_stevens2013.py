@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank import DominationRanker
 from leanrank.data import dump_letor, make_ranking
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker
 from papers import get_paper, published
 from papers.stevens2013_images import ImageSizes, make_clicks
 from papers.stevens2013_letor import VARIANTS, fit_variant

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leanrank import DominationRanker, make_ranking, plots
+from leanrank import make_ranking, plots
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.plots.curve_charts import curve_parts
 from leanrank.plots.rows import feature_rows, front_rows, history_rows, path_rows, query_rows
 from leanrank.plots.term_charts import level_parts, surface_parts
+from leanrank.rankers import DominationRanker
 from leanrank.selection import Candidate, Study, bootstrap_models
 from leanrank.selection.costs import Costs
 

@@ -17,10 +17,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leanrank import RankingData, RankRLS
+from leanrank import RankingData
 from leanrank._numbers import check_number
 from leanrank.errors import InputError
-from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers import RANKERS, RankRLS, get_ranker
 from leanrank.rankers.inputs import check_finite
 
 N = 60

@@ -8,23 +8,14 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import (
-    DominationRanker,
-    LinearRanker,
-    ListNet,
-    MinBatSRank,
-    RampFeatures,
-    RankNet,
-    RankRLS,
-    RankSVM,
-    load_model,
-)
+from leanrank import LinearRanker, RampFeatures, load_model
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.rankers import DominationRanker, ListNet, MinBatSRank, RankNet, RankRLS, RankSVM
 from leanrank.selection import cross_validate_path
 
 NAMES = ("full", "age", "gap", "noise1", "noise2")

@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from leanrank import (
+from leanrank import LinearRanker, make_ranking
+from leanrank.data.ranking_data import RankingData
+from leanrank.data.scaling.normalizers import make_normalizer
+from leanrank.errors import ClusterError, DataWarning, InputError
+from leanrank.metrics import evaluate
+from leanrank.rankers import (
     DominationRanker,
     FenchelRank,
-    LinearRanker,
     ListNet,
     MinBatSRank,
     NonconvexRankSVM,
@@ -25,12 +29,7 @@ from leanrank import (
     RankSVM,
     SparseRank,
     TopicRanker,
-    make_ranking,
 )
-from leanrank.data.ranking_data import RankingData
-from leanrank.data.scaling.normalizers import make_normalizer
-from leanrank.errors import ClusterError, DataWarning, InputError
-from leanrank.metrics import evaluate
 from leanrank.rankers.dask import data_on_cluster
 from leanrank.rankers.streaming import fit_stream
 from leanrank.selection import cross_validate_path
@@ -366,7 +365,8 @@ def test_scores_of_another_width_are_refused_at_once(client):
 
 QUIET = """
 import dask, dask.array as da, numpy as np
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
+from leanrank.rankers import DominationRanker
 data = make_ranking(n_queries=20, n_features=4, random_state=0)
 X = np.array(data.X)
 given = [da.from_array(np.asarray(v), chunks=(250, 4)[: v.ndim]) for v in (X, data.y, data.qid)]

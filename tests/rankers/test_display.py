@@ -5,7 +5,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leanrank import DominationRanker, KernelRankRLS, RankBoost, make_ranking
+from leanrank import make_ranking
+from leanrank.rankers import DominationRanker, KernelRankRLS, RankBoost
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -8,14 +8,19 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from leanrank import (
+from leanrank import LinearRanker, make_ranking
+from leanrank.data.grouping import LONGEST_LIST
+from leanrank.data.scaling.normalizers import GlobalStandardScaler
+from leanrank.errors import DataWarning, InputError
+from leanrank.metrics import evaluate
+from leanrank.rankers import (
     PAMIR,
+    RANKERS,
     SPD,
     AdaRank,
     DominationRanker,
     GreedyRankRLS,
     KernelRankRLS,
-    LinearRanker,
     ListNet,
     MinBatSRank,
     NonconvexRankSVM,
@@ -23,13 +28,8 @@ from leanrank import (
     RankRLS,
     RankSVM,
     SparseRank,
-    make_ranking,
+    get_ranker,
 )
-from leanrank.data.grouping import LONGEST_LIST
-from leanrank.data.scaling.normalizers import GlobalStandardScaler
-from leanrank.errors import DataWarning, InputError
-from leanrank.metrics import evaluate
-from leanrank.rankers import RANKERS, get_ranker
 from leanrank.rankers.parameters import CONSTRAINTS, check_parameters
 
 

@@ -7,16 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from leanrank import (
-    DominationRanker,
-    LinearRanker,
-    ListNet,
-    RankingData,
-    RankNet,
-    RankRLS,
-    RankSVM,
-    evaluate,
-)
+from leanrank import LinearRanker, RankingData, evaluate
 from leanrank._mapped import is_mapped
 from leanrank.data import GlobalStandardScaler, QueryMinMaxScaler, dump, make_ranking
 from leanrank.designs.dense import DenseDesign
@@ -26,6 +17,7 @@ from leanrank.losses.base import Labels
 from leanrank.model.writing import as_model
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers import DominationRanker, ListNet, RankNet, RankRLS, RankSVM
 from leanrank.selection import cross_validate_path
 from leanrank.solvers.newton.solver import Newton
 
@@ -156,7 +148,7 @@ def test_memory_of_a_fit(tmp_path, form):
         import sys
         import numpy as np
         from scipy.sparse import csr_array
-        from leanrank import DominationRanker
+        from leanrank.rankers import DominationRanker
         from leanrank.data import RankingData, write_store
         from tests.memory import Peak
         def chunks(n):

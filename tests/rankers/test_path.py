@@ -8,10 +8,11 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import DominationRanker, RankRLS, make_ranking
+from leanrank import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker, RankRLS
 from leanrank.rankers.path import Path, alpha_grid
 
 

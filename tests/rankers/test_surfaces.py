@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from leanrank import DominationRanker, LinearRanker, load_model
+from leanrank import LinearRanker, load_model
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import ramp_design
 from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
+from leanrank.rankers import DominationRanker
 
 NAMES = ("bm25", "age", "clicks", "links", "length")
 

@@ -9,9 +9,9 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from leanrank import PAMIR, DominationRanker, RankBoost, RankRLS, TopicRanker
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate, percent_zero
+from leanrank.rankers import PAMIR, DominationRanker, RankBoost, RankRLS, TopicRanker
 
 N, FEATURES = 240, 9
 

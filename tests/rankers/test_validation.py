@@ -4,17 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leanrank import (
-    PAMIR,
-    AdaRank,
-    DominationRanker,
-    MinBatSRank,
-    RankBoost,
-    RankingData,
-    RankRLS,
-    make_ranking,
-)
+from leanrank import RankingData, make_ranking
 from leanrank.errors import InputError
+from leanrank.rankers import PAMIR, AdaRank, DominationRanker, MinBatSRank, RankBoost, RankRLS
 
 NAMES = list("abcde")
 RANKERS = [

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, RankBoost, make_ranking
+from leanrank import make_ranking
+from leanrank.rankers import DominationRanker, RankBoost
 from leanrank.report import study_of_model, with_bands, with_path, with_stability
 from leanrank.selection import Candidate, Costs
 

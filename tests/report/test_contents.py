@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, RankRLS, make_ranking
+from leanrank import make_ranking
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
@@ -14,6 +14,7 @@ from leanrank.metrics import evaluate
 from leanrank.model import Levels, Model, Ramps, Steps, Surface
 from leanrank.model.writing import as_model
 from leanrank.plots.rows import front_models
+from leanrank.rankers import DominationRanker, RankRLS
 from leanrank.report import contents as contents_module
 from leanrank.report import page as page_module
 from leanrank.report import queries as queries_module

@@ -9,11 +9,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupShuffleSplit
 
-from leanrank import DominationRanker, FenchelRank, GreedyRankRLS, RankRLS, RankSVM
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
-from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers import (
+    RANKERS,
+    DominationRanker,
+    FenchelRank,
+    GreedyRankRLS,
+    RankRLS,
+    RankSVM,
+    get_ranker,
+)
 from leanrank.selection import CrossValidation, QueryKFold, cross_validate_path
 from papers.public_sets import fetch
 

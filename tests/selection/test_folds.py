@@ -18,10 +18,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leanrank import DominationRanker, RankBoost, RankRLS, RankSVM
 from leanrank.data import QueryStandardScaler, RankingData, make_ranking
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import DominationRanker, RankBoost, RankRLS, RankSVM
 from leanrank.selection import QueryKFold, RankingScorer, cross_validate_path
 from leanrank.selection.folds import ranking_data, whole_query_folds
 

@@ -5,12 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, load_model, make_ranking
+from leanrank import load_model, make_ranking
 from leanrank.cli.entry import main
 from leanrank.data import dump, make_normalizer
 from leanrank.metrics.judge import Judge
 from leanrank.model import Model
 from leanrank.model.writing import as_model
+from leanrank.rankers import DominationRanker
 from leanrank.report import study_of_model, with_bands, with_path
 from leanrank.selection import Split, choose, compare_systems, fit_system, pareto_front, tune
 from leanrank.selection.compare import SetParts

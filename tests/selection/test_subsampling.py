@@ -9,10 +9,16 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import DominationRanker, GreedyRankRLS, RankBoost, RankRLS
 from leanrank.data import RankingData, make_ranking
 from leanrank.errors import DataWarning, InputError
-from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers import (
+    RANKERS,
+    DominationRanker,
+    GreedyRankRLS,
+    RankBoost,
+    RankRLS,
+    get_ranker,
+)
 from leanrank.selection import StabilityResult, stability, subsampling
 from tests.selection.test_cross_validation import QUICK
 

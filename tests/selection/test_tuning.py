@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker, LeanRanker, MinBatSRank, RankBoost, evaluate
+from leanrank import LeanRanker, evaluate
 from leanrank._jit import compile_seconds
 from leanrank.data import (
     RankingData,
@@ -22,7 +22,7 @@ from leanrank.data import (
     make_ranking,
 )
 from leanrank.errors import InputError
-from leanrank.rankers import RANKERS, get_ranker
+from leanrank.rankers import RANKERS, DominationRanker, MinBatSRank, RankBoost, get_ranker
 from leanrank.registry import SYSTEMS, Front, Space
 from leanrank.selection import Costs, tune
 from leanrank.selection.engine import fit_alone, same_strength

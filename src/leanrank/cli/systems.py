@@ -68,7 +68,7 @@ def _explain(system: System, as_json: bool) -> None:
 def describe(ranker: Any) -> list[dict[str, Any]]:
     """List the parameters of a class: name, default, and the first sentence of their description.
 
-    >>> from leanrank import RankRLS
+    >>> from leanrank.rankers import RankRLS
     >>> describe(RankRLS)[0]["name"]
     'alpha'
     """

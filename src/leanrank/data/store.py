@@ -198,7 +198,8 @@ def write_store(
     Examples
     --------
     >>> import tempfile
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     chunks = (make_ranking(20, random_state=seed) for seed in range(3))
     ...     named = (c.with_fields(query_ids=c.query_ids + 20 * k) for k, c in enumerate(chunks))

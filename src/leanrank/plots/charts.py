@@ -58,7 +58,7 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     --------
     >>> import leanrank
     >>> data = leanrank.make_ranking(n_queries=20, n_features=5, random_state=0)
-    >>> path = leanrank.DominationRanker().path(data.X, data.y, qid=data.qid, n_alphas=5)
+    >>> path = leanrank.rankers.DominationRanker().path(data.X, data.y, qid=data.qid, n_alphas=5)
     >>> type(leanrank.plot(path)).__name__
     'LayerChart'
     """

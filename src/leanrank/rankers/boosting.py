@@ -79,7 +79,8 @@ class AdaRank(BaseLinearRanker):
 
     Examples
     --------
-    >>> from leanrank import AdaRank, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import AdaRank
     >>> data = make_ranking(n_queries=40, n_features=10, n_informative=3, random_state=0)
     >>> ranker = AdaRank(measure="ndcg@10", signs=0).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
@@ -193,7 +194,8 @@ class RankBoost(BaseRanker):
 
     Examples
     --------
-    >>> from leanrank import RankBoost, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankBoost
     >>> data = make_ranking(n_queries=40, n_features=10, n_informative=3, random_state=0)
     >>> ranker = RankBoost(n_rounds=50).fit(data.X, data.y, qid=data.qid)
     >>> int(ranker.feature_importances_.argmax()) == ranker.weak_rankers_[0].feature

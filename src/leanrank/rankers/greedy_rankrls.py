@@ -108,7 +108,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
 
     Examples
     --------
-    >>> from leanrank import GreedyRankRLS, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import GreedyRankRLS
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = GreedyRankRLS(4, alpha=0.01).fit(data.X, data.y, qid=data.qid)
     >>> len(ranker.selected_), int((ranker.coef_ != 0).sum())

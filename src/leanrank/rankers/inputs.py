@@ -298,7 +298,7 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
 
     Examples
     --------
-    >>> from leanrank import MinBatSRank
+    >>> from leanrank.rankers import MinBatSRank
     >>> ranker = MinBatSRank().fit([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     >>> held_out_data(ranker, ([[1.0]], [1], None))
     Traceback (most recent call last):

@@ -225,7 +225,8 @@ class RampFeatures(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from leanrank import MinBatSRank, RampFeatures
+    >>> from leanrank import RampFeatures
+    >>> from leanrank.rankers import MinBatSRank
     >>> from leanrank.data import stream_ranking
     >>> chunks = list(stream_ranking(200, n_features=5))
     >>> ramps = RampFeatures(4).fit(chunks[0])

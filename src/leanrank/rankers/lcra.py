@@ -80,7 +80,8 @@ class LCRA(SampledPairRanker):
     Examples
     --------
     >>> import numpy as np
-    >>> from leanrank import LCRA, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import LCRA
     >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
     >>> few = np.where(np.arange(len(data)) % 5 == 0, data.y, np.nan)  # a fifth has labels
     >>> ranker = LCRA(n_steps=20_000).fit(data.X, few, qid=data.qid)

@@ -135,7 +135,8 @@ class SPD(SampledPairRanker):
 
     Examples
     --------
-    >>> from leanrank import SPD, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import SPD
     >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
     >>> ranker = SPD(alpha=0.001, n_steps=20_000).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
@@ -204,7 +205,8 @@ class PAMIR(SampledPairRanker):
 
     Examples
     --------
-    >>> from leanrank import PAMIR, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import PAMIR
     >>> data = make_ranking(n_queries=60, n_features=10, random_state=0)
     >>> ranker = PAMIR(n_steps=20_000).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.7)
@@ -264,7 +266,8 @@ class RSRank(SampledPairRanker):
 
     Examples
     --------
-    >>> from leanrank import RSRank, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RSRank
     >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
     >>> ranker = RSRank(alpha=0.1).fit(data.X, data.y, qid=data.qid)
     >>> bool(0 < (ranker.coef_ != 0).sum() < 15)

@@ -116,7 +116,7 @@ def fixed(value: Any) -> Any:
 def check_parameters(ranker: Any) -> None:
     """Reject a parameter of the wrong kind, and one that has no effect beside another.
 
-    >>> from leanrank import RankRLS, SparseRank
+    >>> from leanrank.rankers import RankRLS, SparseRank
     >>> check_parameters(RankRLS(alpha=-1))
     Traceback (most recent call last):
     leanrank.errors.InputError: alpha=-1 must be a float in the range [0.0, inf)
@@ -143,7 +143,7 @@ def check_parameters(ranker: Any) -> None:
 def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
     """Reject parameters that were changed but have no effect.
 
-    >>> from leanrank import SPD
+    >>> from leanrank.rankers import SPD
     >>> reject_unused(SPD(project=True), ["project"], "no ℓ2² penalty")
     Traceback (most recent call last):
     leanrank.errors.InputError: SPD: project has no effect with no ℓ2² penalty: leave it out
@@ -157,7 +157,7 @@ def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
 def changed(ranker: Any, names: Iterable[str]) -> list[str]:
     """Return the parameters that differ from their defaults; a system may have fixed some.
 
-    >>> from leanrank import SPD
+    >>> from leanrank.rankers import SPD
     >>> changed(SPD(project=True), ["project", "loss"])
     ['project']
     """
@@ -245,7 +245,8 @@ class BestSoFar:
 
     Examples
     --------
-    >>> from leanrank import SPD, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import SPD
     >>> best = BestSoFar(SPD(patience=2), make_ranking(3, random_state=0))
     >>> [best.update(at, value, at) for at, value in enumerate([0.1, 0.5, 0.4, 0.3], 1)]
     [False, False, False, True]

@@ -44,7 +44,8 @@ class Path:
 
     Examples
     --------
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> train, vali = (make_ranking(n_queries=20, random_state=seed) for seed in (0, 1))
     >>> path = DominationRanker().path(train, validation=vali)
     >>> ranker = path.ranker("ndcg@10")

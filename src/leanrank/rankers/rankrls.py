@@ -67,7 +67,8 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
 
     Examples
     --------
-    >>> from leanrank import RankRLS, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankRLS
     >>> data = make_ranking(n_queries=30, random_state=0)
     >>> ranker = RankRLS(alpha=0.01).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.5)
@@ -194,7 +195,8 @@ class RankRLSCV(BaseLinearRanker):
 
     Examples
     --------
-    >>> from leanrank import RankRLSCV, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankRLSCV
     >>> data = make_ranking(n_queries=30, random_state=0)
     >>> ranker = RankRLSCV(alphas=[1e-4, 1e-2, 1.0, 100.0]).fit(data.X, data.y, qid=data.qid)
     >>> ranker.alpha_ < 100
@@ -262,7 +264,8 @@ class KernelRankRLS(LeaveQueryOut):
 
     Examples
     --------
-    >>> from leanrank import KernelRankRLS, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import KernelRankRLS
     >>> data = make_ranking(n_queries=20, random_state=0)
     >>> ranker = KernelRankRLS(0.01, kernel="rbf", gamma=0.01).fit(data.X, data.y, qid=data.qid)
     >>> bool(ranker.score(data.X, data.y, qid=data.qid) > 0.5)

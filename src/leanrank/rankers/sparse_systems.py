@@ -51,7 +51,8 @@ class SparseRank(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import SparseRank, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import SparseRank
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = SparseRank(alpha=0.05).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6
@@ -124,7 +125,8 @@ class FenchelRank(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import FenchelRank, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import FenchelRank
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = FenchelRank(radius=1.0).fit(data.X, data.y, qid=data.qid)
     >>> float(abs(ranker.coef_).sum().round(6)), ranker.dual_gap_ <= 1e-6
@@ -225,7 +227,8 @@ class NonconvexRankSVM(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import NonconvexRankSVM, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import NonconvexRankSVM
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = NonconvexRankSVM(alpha=0.05).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6

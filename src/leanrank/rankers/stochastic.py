@@ -313,7 +313,8 @@ class MinBatSRank(StochasticRanker):
 
     Examples
     --------
-    >>> from leanrank import MinBatSRank, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import MinBatSRank
     >>> data = make_ranking(n_queries=60, n_features=30, n_informative=4, random_state=0)
     >>> ranker = MinBatSRank(alpha=0.2).fit(data.X, data.y, qid=data.qid)
     >>> bool(0 < (ranker.coef_ != 0).sum() < 15)

@@ -52,7 +52,8 @@ class DominationRanker(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = DominationRanker(alpha=0.05).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6
@@ -114,7 +115,8 @@ class ListNet(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import ListNet, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import ListNet
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = ListNet(alpha=0.01).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6
@@ -162,7 +164,8 @@ class RankNet(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import RankNet, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankNet
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = RankNet(alpha=0.01).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6
@@ -220,7 +223,8 @@ class RankSVM(LinearRanker):
 
     Examples
     --------
-    >>> from leanrank import RankSVM, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankSVM
     >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
     >>> ranker = RankSVM(alpha=0.1).fit(data.X, data.y, qid=data.qid)
     >>> ranker.dual_gap_ <= 1e-6

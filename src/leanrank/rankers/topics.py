@@ -68,7 +68,7 @@ class TopicRanker(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from leanrank import DominationRanker, TopicRanker
+    >>> from leanrank.rankers import DominationRanker, TopicRanker
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 6))
     >>> Y = np.column_stack([X[:, 0] > 1, X[:, 3] - X[:, 4] > 1.5])

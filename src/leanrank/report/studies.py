@@ -59,7 +59,7 @@ def study_of_model(
 
     Examples
     --------
-    >>> from leanrank import DominationRanker
+    >>> from leanrank.rankers import DominationRanker
     >>> from leanrank.data import make_ranking
     >>> train, vali = (make_ranking(n_queries=30, random_state=seed) for seed in (0, 1))
     >>> model = DominationRanker(alpha=0.2).fit(train).to_model()

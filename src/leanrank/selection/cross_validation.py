@@ -79,7 +79,8 @@ def cross_validate_path(
 
     Examples
     --------
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> data = make_ranking(n_queries=60, n_features=20, n_informative=3, random_state=0)
     >>> found = cross_validate_path(DominationRanker(), data, n_alphas=20)
     >>> found.fold_means["ndcg@10"].shape

@@ -238,7 +238,8 @@ class RankingScorer(BaseEstimator):
 
     Examples
     --------
-    >>> from leanrank import RankRLS, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankRLS
     >>> data = make_ranking(n_queries=20, random_state=0)
     >>> ranker = RankRLS().fit(data.X, data.y, qid=data.qid)
     >>> bool(0.5 < RankingScorer("map")(ranker, data.X, data.y, qid=data.qid) < 1)

@@ -187,7 +187,8 @@ def stability(
 
     Examples
     --------
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> data = make_ranking(n_queries=80, n_features=20, n_informative=3, random_state=0)
     >>> found = stability(DominationRanker(alpha=0.1), data, n_subsamples=10)
     >>> int((found.frequencies == 1).sum())
@@ -240,7 +241,8 @@ def bootstrap_models(
 
     Examples
     --------
-    >>> from leanrank import DominationRanker, make_ranking
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import DominationRanker
     >>> data = make_ranking(n_queries=40, n_features=5, n_informative=2, random_state=0)
     >>> models = bootstrap_models(DominationRanker(alpha=0.1, curves=4), data, n_draws=3)
     >>> len(models), all(model.n_nonzero >= 2 for model in models)

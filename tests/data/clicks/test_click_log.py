@@ -246,7 +246,7 @@ def test_made_up_logs_are_the_same_for_the_same_seed():
 
 
 def test_preferences_go_straight_into_a_ranker():
-    from leanrank import RankSVM
+    from leanrank.rankers import RankSVM
 
     truth = make_ranking(
         n_queries=60, docs_per_query=8, n_levels=2, label_noise=0.2, random_state=1
@@ -264,7 +264,7 @@ def test_preferences_go_straight_into_a_ranker():
 
 
 def test_a_click_log_is_fitted_as_it_is():
-    from leanrank import DominationRanker, RankSVM
+    from leanrank.rankers import DominationRanker, RankSVM
 
     truth = make_ranking(n_queries=30, docs_per_query=8, random_state=1)
     truth = truth.replace(feature_names=[f"n{j}" for j in range(truth.n_features)])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from leanrank import DominationRanker
 from leanrank.data import (
     click_weights,
     estimate_propensities,
@@ -12,6 +11,7 @@ from leanrank.data import (
     read_clicks,
 )
 from leanrank.errors import InputError
+from leanrank.rankers import DominationRanker
 
 HYPERBOLA = 1.0 / np.arange(1, 11)
 

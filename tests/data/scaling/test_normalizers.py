@@ -147,8 +147,8 @@ def test_sparse_is_scaled_but_not_centred(dtype):
 
 
 def test_a_ranker_sees_no_difference_between_sparse_and_dense():
-    from leanrank import DominationRanker
     from leanrank.data import RankingData, make_ranking
+    from leanrank.rankers import DominationRanker
 
     data = make_ranking(30, 12, 8, density=0.3, random_state=2)
     data = data.replace(X=sp.csr_array(data.X))

@@ -8,11 +8,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import AdaRank, load_letor, load_model, make_ranking
+from leanrank import load_letor, load_model, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.model import Model
+from leanrank.rankers import AdaRank
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,13 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import RankBoost, load_letor, load_model, make_ranking
+from leanrank import load_letor, load_model, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.model import Steps
+from leanrank.rankers import RankBoost
 
 VARIANTS = [RankBoost(40), RankBoost(15, n_thresholds=5, normalize="none", importance="ndcg")]
 

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import FenchelRank, RankSVM, SparseRank, load_letor, make_ranking
+from leanrank import load_letor, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import InputError
-from leanrank.rankers import get_ranker
+from leanrank.rankers import FenchelRank, RankSVM, SparseRank, get_ranker
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import GreedyRankRLS, RankRLS, make_ranking
+from leanrank import make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import GreedyRankRLS, RankRLS
 
 VARIANTS = [
     GreedyRankRLS(),

@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import KernelRankRLS, RankingData, RankRLS, make_ranking
+from leanrank import RankingData, make_ranking
 from leanrank.errors import InputError, ModelError
+from leanrank.rankers import KernelRankRLS, RankRLS
 
 KERNELS = {
     "linear": {},

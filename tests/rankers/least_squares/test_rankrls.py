@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank import RankRLS
 from leanrank.errors import InputError
+from leanrank.rankers import RankRLS
 
 SIZES = np.array([5, 1, 8, 2, 14])
 N = int(SIZES.sum())

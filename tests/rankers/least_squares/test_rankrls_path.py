@@ -10,10 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import RankingData, RankRLS, RankRLSCV, make_ranking
+from leanrank import RankingData, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import RankRLS, RankRLSCV
 from leanrank.rankers.leave_query_out import choose_size
 
 

@@ -9,10 +9,11 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import DominationRanker, make_ranking
+from leanrank import make_ranking
 from leanrank.errors import DataWarning
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.rankers import DominationRanker
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 from tests.solvers.reference_domination import Reference

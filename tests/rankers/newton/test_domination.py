@@ -9,12 +9,13 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import DominationRanker, load_letor, make_ranking
+from leanrank import load_letor, make_ranking
 from leanrank.checks import check_ranker, ranker_checks
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.rankers import DominationRanker
 from tests.solvers.reference_domination import Reference
 
 

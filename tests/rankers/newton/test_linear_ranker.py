@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import (
-    DominationRanker,
-    LinearRanker,
-    ListNet,
-    RankNet,
-    RankSVM,
-    make_ranking,
-)
+from leanrank import LinearRanker, make_ranking
 from leanrank.checks import check_ranker
 from leanrank.errors import InputError
 from leanrank.losses.base import Loss
@@ -19,6 +12,7 @@ from leanrank.losses.domination import DominationLoss
 from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
+from leanrank.rankers import DominationRanker, ListNet, RankNet, RankSVM
 from leanrank.solvers.newton.solver import Newton
 
 

@@ -10,10 +10,11 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import ListNet, RankNet, load_letor, make_ranking
+from leanrank import load_letor, make_ranking
 from leanrank.checks import check_ranker
 from leanrank.errors import InputError
 from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.rankers import ListNet, RankNet
 from tests.losses.test_listnet import softmax
 
 

@@ -10,10 +10,11 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import NonconvexRankSVM, RankSVM, load_letor, make_ranking
+from leanrank import load_letor, make_ranking
 from leanrank.checks import check_ranker
 from leanrank.errors import InputError
 from leanrank.penalties.concave import SHAPES
+from leanrank.rankers import NonconvexRankSVM, RankSVM
 
 
 @pytest.fixture(scope="module")

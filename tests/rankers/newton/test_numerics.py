@@ -11,18 +11,11 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank import (
-    DominationRanker,
-    FenchelRank,
-    LinearRanker,
-    ListNet,
-    RankNet,
-    RankSVM,
-    SparseRank,
-)
+from leanrank import LinearRanker
 from leanrank.errors import InputError
 from leanrank.losses import LOSSES, get_loss
 from leanrank.losses.base import Labels
+from leanrank.rankers import DominationRanker, FenchelRank, ListNet, RankNet, RankSVM, SparseRank
 
 RANKERS = [
     DominationRanker(alpha=0.05, tol=1e-9),

@@ -7,9 +7,10 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import DominationRanker, GreedyRankRLS, RankingData, RankRLS, RankSVM, make_ranking
+from leanrank import RankingData, make_ranking
 from leanrank.checks import check_ranker
 from leanrank.errors import InputError
+from leanrank.rankers import DominationRanker, GreedyRankRLS, RankRLS, RankSVM
 
 
 @parametrize_with_checks(

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leanrank import LCRA, SPD, make_ranking
+from leanrank import make_ranking
 from leanrank.errors import DataWarning, InputError
+from leanrank.rankers import LCRA, SPD
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import MinBatSRank, RankingData, make_ranking
+from leanrank import RankingData, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
-from leanrank.rankers import get_ranker, stochastic
+from leanrank.rankers import MinBatSRank, get_ranker, stochastic
 
 RANKERS = [
     MinBatSRank(),
@@ -59,7 +59,7 @@ def test_alpha_is_a_share_of_alpha_max():
 
 
 def test_alpha_max_per_step_is_that_of_the_batch_problem():
-    from leanrank import DominationRanker
+    from leanrank.rankers import DominationRanker
 
     data = problem()
     ranker = MinBatSRank(loss="domination", l1="per_step")

@@ -9,10 +9,11 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from leanrank import PAMIR, load_letor, load_model, make_ranking
+from leanrank import load_letor, load_model, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate
+from leanrank.rankers import PAMIR
 from leanrank.solvers.sampling.pair_sampling import document_keys, draw_pairs, index_pairs
 
 VARIANTS = [PAMIR(n_steps=5_000), PAMIR(0.1, n_steps=3_000, average=True, sampling="pairs")]

@@ -7,9 +7,10 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leanrank import LCRA, SPD, RankingData, RSRank, make_ranking
+from leanrank import RankingData, make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import InputError
+from leanrank.rankers import LCRA, SPD, RSRank
 
 RANKERS = [
     SPD(),

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from leanrank import RankRLS, make_ranking
+from leanrank import make_ranking
 from leanrank._files import HeldFile
 from leanrank.data import dump_letor, dump_parquet, stream_ranking
 from leanrank.data.streams import open_stream, resized
 from leanrank.errors import FileError, InputError
-from leanrank.rankers import SPD, MinBatSRank
+from leanrank.rankers import SPD, MinBatSRank, RankRLS
 from leanrank.rankers.streaming import fit_stream, load_checkpoint
 
 N_QUERIES, N_FEATURES = 90, 25
