@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from leanrank import make_ranking
+from leanrank.data import to_frame
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
@@ -173,6 +174,16 @@ def test_test_data_are_given_in_their_own_units(tuned):
     shown = contents["models"][contents["chosen"]]["test"][one.measure][0]
     truth = evaluate(test, one.model.predict(test), ties="average").means[one.measure]
     assert shown == pytest.approx(truth, abs=1e-4)
+
+
+def test_test_data_may_be_a_frame_with_its_columns_in_any_order():
+    train, vali, test = (part.replace(feature_names=[*"abcdefgh"]) for part in make_parts())
+    one = tune(train, vali, systems=["domination"], trials=1)
+    frame = to_frame(test, "pandas")
+    mixed = frame[[*reversed(frame.columns)]]
+    assert report_contents(one, test=mixed) == report_contents(one, test=test)
+    with pytest.raises(InputError, match="test data have no feature 'c'"):
+        report_contents(one, test=frame.drop(columns="c"))
 
 
 def test_studies_that_cannot_grow_stay_as_they_are():

@@ -20,6 +20,7 @@ from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_
 from leanrank.plots.parts import finished, theme
 from leanrank.plots.rows import brief, feature_rows, figures, front_models, numbers
 from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
+from leanrank.rankers.inputs import as_data
 from leanrank.report.data_checks import check_data
 from leanrank.report.page import make_page
 from leanrank.report.queries import query_details
@@ -27,6 +28,7 @@ from leanrank.report.studies import find_paths, fit_baselines, measure_baselines
 from leanrank.selection.candidate import Candidate, bootstrap_interval
 from leanrank.selection.study import Study
 from leanrank.selection.tables import head
+from leanrank.selection.tuning import with_columns_of
 
 MOST_MODELS, MOST_QUERIES = 40, 2000
 """The front and the queries are thinned out evenly beyond these."""
@@ -43,7 +45,7 @@ def write_report(
     study: Study,
     path: str | os.PathLike[str],
     *,
-    test: RankingData | None = None,
+    test: Any = None,
     title: str | None = None,
     command: str | None = None,
     files: Mapping[str, str] | None = None,
@@ -60,8 +62,8 @@ def write_report(
         From ``leanrank.tune``, or ``study_of_model`` for an existing model.
     path : path
         Where to write; ``"-"`` is standard output.
-    test : RankingData, optional
-        Held-out data, to be measured for the models of the front and the baselines.
+    test : RankingData, data frame or (X, y, qid), optional
+        Held-out data on which the models of the front and the baselines are measured.
     title : str, optional
     command : str, optional
         The command that made the page, for its foot.
@@ -77,13 +79,14 @@ def write_report(
 def report_contents(
     study: Study,
     *,
-    test: RankingData | None = None,
+    test: Any = None,
     title: str | None = None,
     command: str | None = None,
     files: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Gather what a report of a study shows; parameters are those of ``write_report``."""
     models = _shown_models(study)
+    test = with_columns_of(study.training, as_data(test, "test"), "test")
     split, measure = study.split, study.measure
     measures = study.measures or (measure,)
     fitted = fit_baselines(split)

@@ -168,7 +168,7 @@ class Study:
         self,
         path: str | os.PathLike[str],
         *,
-        test: RankingData | None = None,
+        test: Any = None,
         title: str | None = None,
     ) -> None:
         """Write the study as one HTML page; see ``leanrank.report.write_report``."""

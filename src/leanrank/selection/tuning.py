@@ -124,7 +124,7 @@ def tune(
     data, gains = _read(training, "training", gain_weight)
     if data is None:
         raise InputError("training is None: give a RankingData, a data frame or (X, y, qid)")
-    held_out = _with_columns_of(data, _read(validation, "validation")[0])
+    held_out = with_columns_of(data, _read(validation, "validation")[0])
     _check(data, held_out, max_features, budget, trials)
     if gains is not None and refit == "both":
         raise InputError("refit='both' has no gain_weight for validation documents: leave it out")
@@ -240,8 +240,10 @@ def _read(
     return data, grouped_gains(gain_weight, data, grouped=data is given)
 
 
-def _with_columns_of(training: RankingData, data: RankingData | None) -> RankingData | None:
-    """Return validation data with the features in the order of the training data."""
+def with_columns_of(
+    training: RankingData, data: RankingData | None, name: str = "validation"
+) -> RankingData | None:
+    """Return validation or test data with the features in the order of the training data."""
     if data is None or data.feature_names is None or training.feature_names is None:
         return data
     if data.feature_names == training.feature_names:
@@ -249,7 +251,7 @@ def _with_columns_of(training: RankingData, data: RankingData | None) -> Ranking
     place = {name: at for at, name in enumerate(data.feature_names)}
     lacking = [name for name in training.feature_names if name not in place]
     if lacking:
-        raise InputError(f"the validation data have no feature {lacking[0]!r}: give both the same")
+        raise InputError(f"the {name} data have no feature {lacking[0]!r}: give both the same")
     order = [place[name] for name in training.feature_names]
     return data.replace(X=data.X[:, order], feature_names=training.feature_names)
 
