@@ -16,7 +16,7 @@ from leanrank.data.logs import feature_log
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Surface
 from leanrank.model.export import TARGETS, export_model, formula_of
-from leanrank.model.export.painless import mapped_scores, score_unit
+from leanrank.model.export.scripts import mapped_scores, score_unit
 from leanrank.model.verify import read_logged
 from tests.model import boosted
 

@@ -9,7 +9,7 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.model.export import export_model, formula_of
-from leanrank.model.export.solr import written_threshold
+from leanrank.model.export.ltr import written_threshold
 from leanrank.model.export.targets import TARGETS, Options
 from leanrank.model.export.trees import Split, engine_forest, flattened, forest
 from leanrank.model.verify import emulated_scores, verify_export

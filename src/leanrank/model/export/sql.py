@@ -1,4 +1,4 @@
-"""SQL: a view that adds the score to a table of documents, and a query for the best of each query.
+"""Tables: a view in SQL with a query for the best documents, and a Python function for Polars.
 
 Columns are qualified: SQLite takes a quoted name that no column has for a text. The score is called
 after the view and comes before the table's own columns, of which one may have the same name: SQLite
@@ -84,6 +84,8 @@ DIALECTS = {
 
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the view and the top-k query, or the expression of the score alone."""
+    if target.name == "polars":
+        return _polars(formula, options, target)
     dialect = DIALECTS[target.dialect]
     _check_names([*formula.names, options.qid], dialect, target)
     check_plain([*options.table.split("."), options.qid], target.name)
@@ -233,3 +235,69 @@ def _check_names(names: list[str], dialect: Dialect, target: Target) -> None:
                 f"{target.name} cuts names after {dialect.most_bytes} bytes, and {name!r} is "
                 "longer: give it another in a file for --names"
             )
+
+
+def _polars(formula: Formula, options: Options, target: Target) -> str:
+    """Write the function."""
+    scaled = formula.scaler is not None
+    syntax = Syntax(
+        fill="{x}" if scaled else _POLARS_FILLED,
+        is_missing="pl.lit(False)" if scaled else "{x}.fill_nan(None).is_null()",
+        choice="pl.when({test}).then({then}).otherwise({otherwise})",
+        above="({x} > {threshold})",
+        sum="{a}\n        + {b}",
+        text=repr,
+        row="{level}: {value}, ",
+        table="{x}.replace_strict({{{rows}}}, default={otherwise}, return_dtype=pl.Float64)",
+    )
+    features = [_polars_feature(name, formula, target) for name in formula.names]
+    score = formula.written(syntax, features)
+    helper = ""
+    if formula.scaler is not None:
+        helper = _POLARS_HELPER.format(body=_POLARS_SCALED[formula.scaler], qid=repr(options.qid))
+    return (
+        f'"""Score of {options.name}: frame.with_columns(score={options.name}_score())."""\n\n'
+        f"import polars as pl\n\n\n{helper}"
+        f"def {options.name}_score() -> pl.Expr:\n"
+        f"    return (\n        {score}\n    )\n"
+    )
+
+
+_POLARS_FILLED = "{x}.fill_null({value}).fill_nan({value})"
+_POLARS_HELPER = '''\
+def _scaled(x: pl.Expr) -> pl.Expr:
+    """Scale a feature within each query."""
+    q = {qid}
+{body}
+
+'''
+_POLARS_SCALED = {
+    "query-minmax": (
+        "    low, high = x.min().over(q), x.max().over(q)\n"
+        "    return pl.when(high > low).then((x - low) / (high - low)).otherwise(0.0)\n"
+    ),
+    "query-standard": (
+        "    varies = x.min().over(q) < x.max().over(q)\n"
+        "    deviation = x.std(ddof=0).over(q)\n"
+        "    scaled = (x - x.mean().over(q)) / deviation\n"
+        "    return pl.when(varies & (deviation > 0)).then(scaled).otherwise(0.0)\n"
+    ),
+    "query-rank": (
+        '    place, n = x.rank(method="average").over(q) - 1.0, pl.len().over(q)\n'
+        "    return pl.when(n > 1).then(place / (n - 1).cast(pl.Float64)).otherwise(0.5)\n"
+    ),
+}
+
+
+def _polars_feature(name: str, formula: Formula, target: Target) -> str:
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        raise InputError(
+            f"the feature name {name!r} is a pattern for {target.name}: give it another in a file "
+            "for --names"
+        )
+    category = formula.categories.get(name)
+    kind = "Float64" if category is None or not category.is_text else "String"
+    column = f"pl.col({name!r}).cast(pl.{kind})"
+    if formula.scaler is None or category is not None:
+        return column
+    return f"_scaled({_POLARS_FILLED.format(x=column, value=formula.fill.get(name, 0.0))})"

@@ -137,7 +137,7 @@ _RANKS = "query-reciprocal-rank"
 _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
     ("elasticsearch-ltr", "feature set, model and rescore query (o19s plugin)", "ltr", _LTR),
-    ("solr", "feature store, model store and request", "solr", _LTR),
+    ("solr", "feature store, model store and request", "ltr", _LTR),
     (
         "elasticsearch-inference",
         "trained model and rescore query, as eland writes them",
@@ -146,17 +146,17 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
     ),
     ("lightgbm", "LightGBM model text", "ensembles", {}),
     ("xgboost", "XGBoost model JSON", "ensembles", {"single": True}),
-    ("vespa", "rank profile", "vespa", _NUMBERS | _EXPRESSION),
-    ("painless", "script of Elasticsearch and OpenSearch", "painless", _EXPRESSION),
+    ("vespa", "rank profile", "scripts", _NUMBERS | _EXPRESSION),
+    ("painless", "script of Elasticsearch and OpenSearch", "scripts", _EXPRESSION),
     (
         "elasticsearch-rescore",
         "rescore query with a script, without a plugin",
-        "painless",
+        "scripts",
         {"single": True, **_EXPRESSION},
     ),
-    ("lucene-expression", "expression over document fields", "painless", _NUMBERS | _EXPRESSION),
-    ("onnx", "graph with one input per feature", "onnx", {}),
-    ("pmml", "PMML 4.4 regression model", "pmml", _NUMBERS),
+    ("lucene-expression", "expression over document fields", "scripts", _NUMBERS | _EXPRESSION),
+    ("onnx", "graph with one input per feature", "graphs", {}),
+    ("pmml", "PMML 4.4 regression model", "graphs", _NUMBERS),
     *(
         (f"sql:{dialect}", f"view and top-k query {where}", "sql", _SQL | more)
         for dialect, where, more in (
@@ -169,7 +169,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
             ("ansi", "in standard SQL", {}),
         )
     ),
-    ("polars", "Python function that returns a Polars expression", "polars", _SQL),
+    ("polars", "Python function that returns a Polars expression", "sql", _SQL),
     ("c", "C function with a test vector", "code", {}),
     ("java", "Java class with a test vector", "code", {"most_terms": 2000, "most_numbers": 4000}),
     ("javascript", "JavaScript function with a test vector", "code", {}),
@@ -198,7 +198,7 @@ _TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
         (f"deploy:{engine}", "folder of requests with a script that proves them", "deploy", _LTR)
         for engine in ("opensearch", "elasticsearch", "solr")
     ),
-    ("deploy:vespa", "application package", "vespa", _NUMBERS | _EXPRESSION),
+    ("deploy:vespa", "application package", "scripts", _NUMBERS | _EXPRESSION),
     ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, _RANKS)}),
 ]
 

@@ -14,8 +14,8 @@ from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import used_features
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.painless import mapped_scores, score_unit
-from leanrank.model.export.solr import written_threshold
+from leanrank.model.export.ltr import written_threshold
+from leanrank.model.export.scripts import mapped_scores, score_unit
 from leanrank.model.export.targets import (
     QUERY_SCALERS,
     TARGETS,
@@ -50,7 +50,7 @@ ENGINES: dict[str, Engine] = {
 """What runs each target."""
 
 EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
-TREES = ("ltr", "solr", "ensembles")
+TREES = ("ltr", "ensembles")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,205 @@
+"""Scripts of Elasticsearch and OpenSearch for those without a plugin, and Vespa's expressions.
+
+In scripts, a feature is a numeric field, or ``_score`` if ``--names`` says so. Painless reads each
+field once; Lucene expressions, which have no variables, take about a fifth of the time all the
+same. A field that is not mapped is an error in both, and servers refuse scripts above 65,535 bytes.
+
+For Vespa a rank profile is written, or an application package around it. A feature is a document
+attribute there, unless ``--names`` gives a rank feature such as ``bm25(title)``.
+"""
+
+from __future__ import annotations
+
+import re
+from math import frexp
+from typing import Any
+
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.errors import InputError
+from leanrank.model.export.formula import Formula
+from leanrank.model.export.targets import Options, Target
+from leanrank.model.export.text import IDENTIFIER, Syntax, pretty, quoted, rescored
+
+MOST_BYTES = 65_535
+PAINLESS = Syntax(text=lambda word: quoted(word, "'"))
+_SCORE = "\0"  # no name holds it
+
+
+class _Expression(Syntax):
+    """Lucene expressions, in which a missing field counts as 0."""
+
+    def filled(self, x: str, value: float) -> str:
+        return super().filled(x, value) if value else self.value.format(x=x)
+
+
+EXPRESSION = _Expression(value="{x}.value", is_missing="{x}.empty")
+
+
+def write(formula: Formula, options: Options, target: Target) -> Any:
+    """Write a script, an expression, a rescore query around one of them, or Vespa's profile."""
+    if target.dialect == "vespa":
+        return _vespa(formula, options, target)
+    if target.name == "lucene-expression":
+        return _checked(_expression(formula), target) + "\n"
+    if target.name == "painless":
+        return _checked(_painless(formula) + "\n", target)
+    if "_score" in formula.names:
+        raise InputError(
+            f"{target.name} has no score of the query (_score is 1 inside a rescore query): export "
+            "to painless or lucene-expression, and sort by the script"
+        )
+    # Scores of a script may not be negative. This increasing function makes them positive; in
+    # float32 it needs scores that are not all tiny.
+    unit, language = score_unit(formula), "expression"
+    s = f"({unit!r} * ({_expression(formula)}))"
+    source = f"{s} < 0 ? 1 / (1 - {s}) : 1 + {s}"
+    if formula.categories or len(source.encode()) > MOST_BYTES:
+        body, language = _painless(formula, "double s = "), "painless"
+        source = f"{body} s *= {unit!r}; return s < 0 ? 1 / (1 - s) : 1 + s;"
+    script = {"lang": language, "source": _checked(source, target)}
+    query = {"script_score": {"query": {"match_all": {}}, "script": script}}
+    return pretty(rescored(query, options.top))
+
+
+def score_unit(formula: Formula) -> float:
+    """Return the power of two that makes the largest weight or curve at least 1."""
+    largest = max(abs(term.curve.size) for term in formula.terms)
+    return 2.0 ** max(0, 1 - frexp(largest)[1])
+
+
+def mapped_scores(scores: FloatArray, unit: float) -> FloatArray:
+    """Return what the script of a rescore query makes of scores.
+
+    >>> mapped_scores(np.array([-1.0, 0.0, 2.0]), 1.0).tolist()
+    [0.5, 1.0, 3.0]
+    """
+    s = unit * scores
+    mapped: FloatArray = np.where(s < 0, 1 / (1 - np.minimum(s, 0.0)), 1 + s)
+    return mapped
+
+
+def _painless(formula: Formula, before: str = "return ") -> str:
+    """Write one variable per field, NaN or null where it is missing, and the sum."""
+    lines = []
+    for at, name in enumerate(formula.names):
+        category = formula.categories.get(name)
+        text = category is not None and category.is_text
+        doc = f"doc[{quoted(name, chr(39))}]"
+        value = f"{doc}.size() == 0 ? {'null' if text else 'Double.NaN'} : {doc}.value"
+        value = "_score" if name == "_score" else value
+        lines.append(f"{'String' if text else 'double'} x{at} = {value};")
+    total = formula.written(PAINLESS, [f"x{at}" for at in range(len(formula.names))])
+    return "\n".join([*lines, f"{before}{total};"])
+
+
+def _expression(formula: Formula) -> str:
+    names = (
+        _SCORE if name == "_score" else f"doc[{quoted(name, chr(39))}]" for name in formula.names
+    )
+    text = formula.written(EXPRESSION, list(names))
+    return text.replace(f"{_SCORE}.value", "_score").replace(f"{_SCORE}.empty", "0 == 1")
+
+
+def _checked(source: str, target: Target) -> str:
+    size = len(source.encode())
+    if size > MOST_BYTES:
+        raise InputError(
+            f"the script has {size:,} bytes, and servers take {MOST_BYTES:,}: {target.name} needs "
+            "a smaller model; opensearch-ltr, elasticsearch-ltr and elasticsearch-inference write "
+            "curves as trees"
+        )
+    return source
+
+
+# A name, words in parentheses, and an output: nothing that could end the expression.
+_RANK_FEATURE = re.compile(r"[a-z]\w*\( ?[\w.-]+(, ?[\w.-]+)* ?\)(\.\w+)*", re.ASCII | re.I)
+
+# An attribute without a value is NaN in a rank expression.
+VESPA = Syntax(
+    is_missing="isNan({x}) == 1",
+    choice="if ({test}, {then}, {otherwise})",
+    sum="{a} +\n            {b}",
+)
+
+
+def _vespa(formula: Formula, options: Options, target: Target) -> Any:
+    """Write the profile; for an application package, the files by name."""
+    features = [_rank_feature(name, target) for name in formula.names]
+    score = _block(formula.written(VESPA, features))
+    if target.name == "vespa":
+        return f"rank-profile {options.name} {{\n    first-phase {{\n{score}    }}\n}}\n"
+    # the strongest term alone chooses what the whole model ranks
+    strongest = max(formula.terms, key=lambda term: abs(term.curve.size))
+    first = _block(formula.part(strongest, VESPA, features))
+    listed = "".join(f"            {one}\n" for one in features)
+    profile = (
+        f"rank-profile {options.name} {{\n    first-phase {{\n{first}    }}\n"
+        f"    second-phase {{\n        rerank-count: {max(100, options.top)}\n{score}    }}\n"
+        f"    match-features {{\n{listed}    }}\n}}\n"
+    )
+    texts = sorted({one[5:-1] for one in features if one.startswith("bm25(")})
+    numbers = [one[10:-1] for one in features if one.startswith("attribute(")]
+    fields = [f"field {one} type string {{\n{_TEXT}}}\n" for one in texts]
+    fields += [f"field {one} type double {{\n{_NUMBER}}}\n" for one in numbers]
+    other = [one for one in features if not one.startswith(("bm25(", "attribute("))]
+    document = "".join(_indented(field, 8) for field in fields)
+    searched = f"    fieldset default {{\n        fields: {', '.join(texts)}\n    }}\n"
+    searched = searched if texts else ""
+    schema = (
+        f"schema {options.name} {{\n    document {options.name} {{\n{document}    }}\n{searched}"
+        f"{_indented(profile, 4)}}}\n"
+    )
+    return {
+        "services.xml": _SERVICES.format(name=options.name),
+        f"schemas/{options.name}.sd": schema,
+        "README.md": "".join([_README.format(name=options.name), *map(_OTHER.format, other)]),
+    }
+
+
+_OTHER = "- `{}` needs a field, and perhaps an input, of your own.\n"
+_TEXT = "    indexing: index | summary\n    index: enable-bm25\n"
+_NUMBER = "    indexing: attribute | summary\n"
+_SERVICES = """\
+<?xml version="1.0" encoding="utf-8" ?>
+<services version="1.0">
+  <container id="default" version="1.0">
+    <search />
+    <document-api />
+    <nodes><node hostalias="node1" /></nodes>
+  </container>
+  <content id="content" version="1.0">
+    <min-redundancy>1</min-redundancy>
+    <documents><document type="{name}" mode="index" /></documents>
+    <nodes><node distribution-key="0" hostalias="node1" /></nodes>
+  </content>
+</services>
+"""
+_README = """\
+# Vespa application package
+
+`vespa deploy --wait 300 .`, feed documents of the type `{name}`, and search with
+`ranking={name}`. The features of every hit come back as `matchfeatures`; keep answers with
+their query, one per line, and `leanrank join` reads them. `leanrank verify MODEL DATA --logged`
+compares the relevance of hits with the model.
+"""
+
+
+def _block(expression: str) -> str:
+    return f"        expression {{\n            {expression}\n        }}\n"
+
+
+def _indented(text: str, by: int) -> str:
+    return "".join(" " * by + line + "\n" for line in text.splitlines())
+
+
+def _rank_feature(name: str, target: Target) -> str:
+    if IDENTIFIER.fullmatch(name):
+        return f"attribute({name})"
+    if _RANK_FEATURE.fullmatch(name):
+        return name
+    raise InputError(
+        f"the feature name {name!r} is no field or rank feature of {target.name}: give it another, "
+        "such as bm25(title), in a file for --names"
+    )
