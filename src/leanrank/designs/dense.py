@@ -1,14 +1,14 @@
-"""The products with a dense X, over blocks of rows."""
+"""The products with a dense X, over blocks of rows; sums in float64, in a fixed order."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from leanrank._jit import kernel_view
+from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.designs import products
 from leanrank.designs.base import Block, Curvature, Design
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, cached_property, row_blocks
 
@@ -54,9 +54,9 @@ class _Rows:
         def multiply(rows: tuple[int, int]) -> None:
             X, anchor, at, own = self._part(rows)
             if few:
-                products.dense_matvec_some(X, anchor, support, weights, out[own], *at)
+                dense_matvec_some(X, anchor, support, weights, out[own], *at)
             else:
-                products.dense_matvec(X, anchor, w, out[own], *at)
+                dense_matvec(X, anchor, w, out[own], *at)
 
         self.executor.map(multiply, self.blocks)
         return out
@@ -66,7 +66,7 @@ class _Rows:
 
         def multiply(rows: tuple[int, int]) -> FloatArray:
             X, anchor, at, own = self._part(rows)
-            found: FloatArray = products.anchored_rmatvec(X, anchor, g[own], *at)
+            found: FloatArray = anchored_rmatvec(X, anchor, g[own], *at)
             return found
 
         parts = self.executor.map(multiply, self.blocks)
@@ -107,7 +107,7 @@ class DenseDesign(_Rows, Design):
 
     def squares(self, rows: tuple[int, int]) -> FloatArray:
         """Return the squared length of each column over some rows, less their anchors."""
-        found: FloatArray = products.dense_squares(self.X, self.anchor, *rows)
+        found: FloatArray = dense_squares(self.X, self.anchor, *rows)
         return found
 
     @cached_property
@@ -176,7 +176,7 @@ class DenseBlock(_Rows, Block):
         """Add scaled rows with BLAS, in the precision of X unless the curvature is exact."""
         dtype = np.float64 if curvature.exact else self.X.dtype
         scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
-        products.dense_weighed(
+        dense_weighed(
             self.X, self.anchor, self.stored, self.whole, self.spread, curvature.diag,
             curvature.atoms, curvature.cell, *rows, first_cell, scaled, sums,
         )  # fmt: skip
@@ -194,7 +194,7 @@ class DenseBlock(_Rows, Block):
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""
         out = np.empty((rows[1] - rows[0], end - begin))
-        products.dense_columns(self.X, self.anchor, self.stored[begin:end], *rows, out)
+        dense_columns(self.X, self.anchor, self.stored[begin:end], *rows, out)
         return out
 
     def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
@@ -237,3 +237,132 @@ class _BlockByParts(DenseBlock):
             out[n] = self.X[self.anchor[begin], self.features]
             anchor[before] = n
         return _Part(out, anchor, (0, n), slice(begin, end))
+
+
+# Lets the compiler split one row's dot product over vector lanes and fuse products with sums. It is
+# the same in every thread, so results stay reproducible.
+_dot_kernel = partial(kernel, fastmath={"reassoc", "contract"})
+
+
+@_dot_kernel
+def dense_matvec(
+    X: AnyArray, anchor: AnyArray, w: AnyArray, out: AnyArray, begin: int, end: int,
+) -> None:  # fmt: skip
+    n = X.shape[1]
+    for i in range(begin, end):
+        at = anchor[i]
+        total = 0.0
+        for j in range(n):
+            total += (np.float64(X[i, j]) - X[at, j]) * w[j]
+        out[i] = total
+
+
+@kernel
+def dense_matvec_some(
+    X: AnyArray, anchor: AnyArray, features: IntArray, weights: AnyArray, out: AnyArray, begin: int,
+    end: int,
+) -> None:  # fmt: skip
+    for i in range(begin, end):
+        at = anchor[i]
+        total = 0.0
+        for k in range(len(features)):
+            total += (np.float64(X[i, features[k]]) - X[at, features[k]]) * weights[k]
+        out[i] = total
+
+
+@_dot_kernel
+def anchored_rmatvec(
+    X: AnyArray, anchor: AnyArray, g: AnyArray, begin: int, end: int,
+) -> FloatArray:  # fmt: skip
+    n = X.shape[1]
+    out = np.empty(n)
+    for j in range(n):
+        out[j] = 0.0
+    i = begin
+    while i < end:
+        at = anchor[i]
+        if i + 4 <= end and anchor[i + 3] == at:
+            g0, g1, g2, g3 = g[i], g[i + 1], g[i + 2], g[i + 3]
+            for j in range(n):
+                x = np.float64(X[at, j])
+                out[j] += (g0 * (X[i, j] - x) + g1 * (X[i + 1, j] - x)) + (
+                    g2 * (X[i + 2, j] - x) + g3 * (X[i + 3, j] - x)
+                )
+            i += 4
+        else:
+            for j in range(n):
+                out[j] += g[i] * (np.float64(X[i, j]) - X[at, j])
+            i += 1
+    return out
+
+
+@kernel
+def dense_rmatvec(X: AnyArray, g: AnyArray, begin: int, end: int) -> FloatArray:
+    n = X.shape[1]
+    out = np.zeros(n)
+    i = begin
+    while i + 4 <= end:
+        g0, g1, g2, g3 = g[i], g[i + 1], g[i + 2], g[i + 3]
+        for j in range(n):
+            out[j] += (g0 * X[i, j] + g1 * X[i + 1, j]) + (g2 * X[i + 2, j] + g3 * X[i + 3, j])
+        i += 4
+    while i < end:
+        for j in range(n):
+            out[j] += g[i] * X[i, j]
+        i += 1
+    return out
+
+
+@_dot_kernel
+def dense_squares(X: AnyArray, anchor: AnyArray, begin: int, end: int) -> FloatArray:
+    n = X.shape[1]
+    out = np.empty(n)
+    for j in range(n):
+        out[j] = 0.0
+    for i in range(begin, end):
+        at = anchor[i]
+        for j in range(n):
+            away = np.float64(X[i, j]) - X[at, j]
+            out[j] += away * away
+    return out
+
+
+@kernel
+def dense_columns(
+    X: AnyArray, anchor: AnyArray, features: IntArray, begin: int, end: int, out: AnyArray,
+) -> None:  # fmt: skip
+    for i in range(begin, end):
+        a = anchor[i]
+        for j in range(len(features)):
+            out[i - begin, j] = np.float64(X[i, features[j]]) - np.float64(X[a, features[j]])
+
+
+@_dot_kernel
+def dense_weighed(
+    X: AnyArray, anchor: AnyArray, features: IntArray, whole: bool, spread: FloatArray,
+    diag: AnyArray, atoms: AnyArray, cell: IntArray, begin: int, end: int, first: int,
+    scaled: AnyArray, sums: AnyArray,
+) -> None:  # fmt: skip
+    """Fill rows in units of columns times the root of their weights, and add them to the sums of
+    their cells.
+
+    ``whole`` says that the features are all columns in order, which are read faster.
+    """
+    n = len(features)
+    inverse, away = np.empty(n), np.empty(n)
+    for j in range(n):
+        inverse[j] = 1.0 / spread[j]
+    for i in range(begin, end):
+        at = anchor[i]
+        for j in range(n):
+            column = j if whole else features[j]
+            away[j] = np.float64(X[i, column]) - X[at, column]
+        factor = np.sqrt(max(diag[i], 0.0))
+        for j in range(n):
+            scaled[i - begin, j] = factor * (away[j] * inverse[j])
+        for a in range(atoms.shape[1]):
+            weight = atoms[i, a]
+            if weight != 0.0:
+                row = sums[cell[i] - first, a]
+                for j in range(n):
+                    row[j] += weight * away[j]

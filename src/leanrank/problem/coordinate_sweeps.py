@@ -60,7 +60,7 @@ class CoordinateSweeps:
 def _by_column(design: Design) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return X by column: values, rows and where columns begin; no rows when X is dense."""
     if isinstance(design, SparseDesign):
-        return design.data, design.indices, design.indptr
+        return design.by_column
     if not isinstance(design, DenseDesign):
         raise InputError("coordinate descent needs an X that is stored: use solver='newton'")
     values = np.ascontiguousarray(design.X.T).ravel()

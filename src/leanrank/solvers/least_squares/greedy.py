@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.designs.products import dense_rmatvec
+from leanrank.designs.dense import dense_rmatvec
 from leanrank.errors import InputError, check_choice
 from leanrank.execution import Executor, add_up, cached_property, query_ranges, row_blocks
 from leanrank.solvers.least_squares import _greedy_kernels as kernels

@@ -22,7 +22,7 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.designs.products import dense_rmatvec
+from leanrank.designs.dense import dense_rmatvec
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Loss, Plan, refuse_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels

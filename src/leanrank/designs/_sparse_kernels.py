@@ -1,104 +1,118 @@
-"""Kernels that add up XᵀDX of sparse columns, row by row.
-
-The few most frequent columns, the *head*, are filled out with zeros and go as dense rows: most
-products of a row involve them, and on dense rows the compiler and BLAS work many at a time. Only
-products within the rest, the *tail*, are added one by one.
-"""
+"""Compiled sums over the entries of a sparse X, by column or by row, in a fixed order."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from leanrank._jit import kernel
+from leanrank._jit import column_dot, kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 
 
 @kernel
-def column_starts(indices: AnyArray, indptr: AnyArray, features: IntArray, row: int) -> IntArray:
-    """Find where each column's entries from a row on begin."""
-    out = np.empty(len(features), dtype=np.int64)
+def subtract_anchors(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, anchor: AnyArray, sizes: IntArray,
+    far: FloatArray,
+) -> bool:  # fmt: skip
+    """Subtract the anchor's value where all values of a query are close to it; return if any are.
+
+    The difference of two numbers within a factor of two is exact.
+    """
+    changed = False
+    for j in range(len(indptr) - 1):
+        at = indptr[j]
+        while at < indptr[j + 1]:
+            row = anchor[indices[at]]
+            end = at + sizes[row]
+            base = data[at]
+            close = end <= indptr[j + 1] and indices[end - 1] - row == sizes[row] - 1
+            k = at
+            while close and k < end:
+                close = abs(data[k] - base) < far * abs(base)
+                k += 1
+            if close:
+                changed = True
+                for k in range(at, end):
+                    data[k] -= base
+                at = end
+            else:
+                while at < indptr[j + 1] and anchor[indices[at]] == row:
+                    at += 1
+    return changed
+
+
+@kernel
+def turn(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, out_data: AnyArray,
+    out_indices: AnyArray, out_indptr: AnyArray,
+) -> None:  # fmt: skip
+    """Fill the arrays of a compressed matrix along its other dimension."""
+    n = len(out_indptr) - 1
+    for at in range(len(indices)):
+        out_indptr[indices[at] + 1] += 1
+    for j in range(n):
+        out_indptr[j + 1] += out_indptr[j]
+    nexts = out_indptr[:n].copy()
+    for i in range(len(indptr) - 1):
+        for at in range(indptr[i], indptr[i + 1]):
+            place = nexts[indices[at]]
+            nexts[indices[at]] += 1
+            out_data[place] = data[at]
+            out_indices[place] = i
+
+
+@kernel
+def sparse_matvec(
+    data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, weights: AnyArray,
+    out: AnyArray,
+) -> None:  # fmt: skip
+    for k in range(len(weights)):
+        w = weights[k]
+        for at in range(starts[k], ends[k]):
+            out[indices[at]] += data[at] * w
+
+
+@kernel
+def sparse_bands(
+    indices: AnyArray, indptr: AnyArray, features: IntArray, edges: IntArray,
+) -> IntArray:  # fmt: skip
+    out = np.empty((len(edges), len(features)), dtype=np.int64)
     for k in range(len(features)):
         begin, end = indptr[features[k]], indptr[features[k] + 1]
-        out[k] = begin + np.searchsorted(indices[begin:end], row)
+        column = indices[begin:end]
+        for b in range(len(edges)):
+            out[b, k] = begin + np.searchsorted(column, edges[b])
     return out
 
 
 @kernel
-def tail_rows(
-    data: AnyArray, indices: AnyArray, starts: IntArray, ends: IntArray, first: int, begin: int,
-    end: int,
-) -> tuple[IntArray, AnyArray, AnyArray]:  # fmt: skip
-    """Turn the columns from number ``first`` on into rows, columns ascending in each."""
-    row_ptr = np.zeros(end - begin + 1, dtype=np.int64)
-    for k in range(first, len(starts)):
-        for at in range(starts[k], ends[k]):
-            row_ptr[indices[at] - begin + 1] += 1
-    for i in range(end - begin):
-        row_ptr[i + 1] += row_ptr[i]
-    free = row_ptr.copy()
-    places = np.empty(row_ptr[-1] + 1, dtype=np.int32)
-    values = np.empty(row_ptr[-1] + 1, dtype=data.dtype)
-    for k in range(first, len(starts)):
-        for at in range(starts[k], ends[k]):
-            i = indices[at] - begin
-            places[free[i]] = k
-            values[free[i]] = data[at]
-            free[i] += 1
-    return row_ptr, places, values
+def sparse_norms(
+    data: AnyArray, indptr: AnyArray, n_rows: int, centred: FloatArray, plain: FloatArray,
+    begin: int, end: int,
+) -> None:  # fmt: skip
+    """Fill the length of each column less its mean, and as it is."""
+    for j in range(begin, end):
+        total = 0.0
+        for at in range(indptr[j], indptr[j + 1]):
+            total += data[at]
+        mean = total / n_rows
+        stored = indptr[j + 1] - indptr[j]
+        squares = (n_rows - stored) * mean * mean
+        whole = 0.0
+        for at in range(indptr[j], indptr[j + 1]):
+            squares += (data[at] - mean) ** 2
+            whole += np.float64(data[at]) ** 2
+        centred[j] = np.sqrt(squares)
+        plain[j] = np.sqrt(whole)
 
 
 @kernel
-def head_rows(
-    data: AnyArray, indices: AnyArray, nexts: IntArray, ends: IntArray, begin: int, end: int,
-    out: AnyArray,
+def sparse_rmatvec(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, g: AnyArray,
+    out: AnyArray, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Fill rows [begin, end) of the first columns; ``nexts`` moves on behind them."""
-    out[:] = 0.0
-    for k in range(out.shape[1]):
-        at = nexts[k]
-        while at < ends[k] and indices[at] < end:
-            out[indices[at] - begin, k] = data[at]
-            at += 1
-        nexts[k] = at
-
-
-@kernel
-def add_rows(
-    head: AnyArray, row_ptr: IntArray, places: AnyArray, values: AnyArray, start: int,
-    diag: FloatArray, atoms: FloatArray, cell: IntArray, first: int, begin: int, end: int,
-    gram: AnyArray, sums: AnyArray,
-) -> None:  # fmt: skip
-    """Add rows [begin, end): tail × all to the lower triangle, atoms × rows to their cells' sums.
-
-    Row ``start`` is the first of ``row_ptr``. The head's rows are left multiplied by the root of
-    their weight, for the product of the head with itself.
-    """
-    n_head = head.shape[1]
-    for i in range(begin, end):
-        weight = diag[i]
-        dense = head[i - begin]
-        if weight <= 0.0:
-            dense[:] = 0.0
-            continue
-        low, high = row_ptr[i - start], row_ptr[i - start + 1]
-        for a in range(low, high):
-            scaled = weight * values[a]
-            row = gram[places[a]]
-            for j in range(n_head):
-                row[j] += scaled * dense[j]
-            for b in range(low, a + 1):
-                row[places[b]] += scaled * values[b]
-        for t in range(atoms.shape[1]):
-            atom = atoms[i, t]
-            if atom != 0.0:
-                row = sums[cell[i] - first, t]
-                for j in range(n_head):
-                    row[j] += atom * dense[j]
-                for a in range(low, high):
-                    row[places[a]] += atom * values[a]
-        root = np.sqrt(weight)
-        for j in range(n_head):
-            dense[j] *= root
+    for k in range(begin, end):
+        j = features[k]
+        out[k] = column_dot(data, indices, indptr[j], indptr[j + 1], g)
 
 
 @kernel
@@ -149,23 +163,24 @@ def pick_rows(
 
 
 @kernel
-def add_picked(
-    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: AnyArray, cell: IntArray,
-    rows: IntArray, weights: FloatArray, atoms: FloatArray, begin: int, end: int, gram: FloatArray,
-    sums: FloatArray,
+def add_rows(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, place: AnyArray, rows: IntArray,
+    cell: IntArray, weights: FloatArray, atoms: FloatArray, gram: FloatArray, sums: FloatArray,
 ) -> None:  # fmt: skip
-    """Add picked rows [begin, end) to the lower triangle and to their cells' sums.
+    """Add the outer products of some rows, each entry of the matrix at one side of its diagonal
+    only, and atoms × rows to their cells' sums.
 
     ``place`` is the number of each column of X in the working set, −1 for those outside.
     """
     longest = 1
-    for r in range(begin, end):
-        longest = max(longest, indptr[rows[r] + 1] - indptr[rows[r]])
+    for i in rows:
+        longest = max(longest, indptr[i + 1] - indptr[i])
     places, values = np.empty(longest, dtype=np.int64), np.empty(longest)
-    for r in range(begin, end):
-        i = rows[r]
+    for r in range(len(rows)):
+        if weights[r] <= 0.0:
+            continue
         n = 0
-        for at in range(indptr[i], indptr[i + 1]):
+        for at in range(indptr[rows[r]], indptr[rows[r] + 1]):
             p = place[indices[at]]
             places[n] = p
             values[n] = data[at]
@@ -178,22 +193,19 @@ def add_picked(
         for t in range(atoms.shape[1]):
             if atoms[r, t] != 0.0:
                 for a in range(n):
-                    sums[cell[i], t, places[a]] += atoms[r, t] * values[a]
+                    sums[cell[r], t, places[a]] += atoms[r, t] * values[a]
 
 
 @kernel
-def complete(lower: FloatArray, scale: FloatArray, left: FloatArray, right: FloatArray) -> None:
-    """Turn a lower triangle G into SGS − LᵀR − RᵀL in place, S being a diagonal."""
-    n, side = len(lower), 64
+def mirror(gram: FloatArray) -> None:
+    """Fill a symmetric matrix, of which each entry is at one side of the diagonal, in place."""
+    n, side = len(gram), 64
     for top in range(0, n, side):  # by squares that fit a cache
         for first in range(0, top + 1, side):
             for i in range(top, min(top + side, n)):
-                for j in range(first, min(first + side, i + 1)):
-                    entry = lower[i, j] * scale[i] * scale[j]
-                    for t in range(len(left)):
-                        entry -= left[t, i] * right[t, j] + right[t, i] * left[t, j]
-                    lower[i, j] = entry
-                    lower[j, i] = entry
+                for j in range(first, min(first + side, i)):
+                    gram[i, j] += gram[j, i]
+                    gram[j, i] = gram[i, j]
 
 
 @kernel
@@ -208,22 +220,6 @@ def weighted_squares(
             x = np.float64(data[at])
             total += weights[indices[at]] * x * x
         out[k] = total
-
-
-@kernel
-def mirrored(lower: FloatArray, low_rank: FloatArray, place: IntArray) -> FloatArray:
-    """Complete a lower triangle in place, subtract, and put rows and columns where they belong."""
-    n, side = len(place), 64
-    for top in range(0, n, side):  # by squares that fit a cache
-        for first in range(0, top + 1, side):
-            for i in range(top, min(top + side, n)):
-                for j in range(first, min(first + side, i)):
-                    lower[j, i] = lower[i, j]
-    out = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            out[i, j] = lower[place[i], place[j]] - low_rank[place[i], place[j]]
-    return out
 
 
 @kernel
