@@ -217,28 +217,3 @@ def ramp_columns(
             value = (X[i, feature[c]] - low[c]) * rate[c]
             value = value if value > 0.0 else 0.0  # also of a missing one
             out[i - begin, c] = min(value, height[c])
-
-
-@kernel
-def sum_and_scale(
-    columns: AnyArray,
-    diag: FloatArray,
-    atoms: FloatArray,
-    cell: IntArray,
-    first: int,
-    begin: int,
-    sums: FloatArray,
-) -> None:
-    """Add atoms × rows to their cells' sums, then multiply each row by the root of its weight."""
-    n = columns.shape[1]
-    for r in range(len(columns)):
-        i = begin + r
-        for a in range(atoms.shape[1]):
-            weight = atoms[i, a]
-            if weight != 0.0:
-                row = sums[cell[i] - first, a]
-                for c in range(n):
-                    row[c] += weight * columns[r, c]
-        factor = np.sqrt(max(diag[i], 0.0))
-        for c in range(n):
-            columns[r, c] *= factor

@@ -15,16 +15,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from leanrank._jit import kernel
 from leanrank._mapped import is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.execution import Executor, SerialExecutor
+from leanrank.execution import Executor, SerialExecutor, row_blocks
 
 MOST_COPIED_BYTES = 64 << 20
 """What a design may keep of an X in a mapped file, which may be larger than memory."""
+
+ROWS_AT_ONCE = 2_048
+"""Rows of which columns are written out at a time, so that they stay in a cache."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,63 @@ class Block(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not pick rows")
 
 
+class WrittenBlock(Block):
+    """Columns that are written out, some rows at a time, where a Hessian needs them.
+
+    Attributes
+    ----------
+    dtype : dtype
+        What X is stored in.
+    rough : dtype
+        What Hessians are added up in that need not be exact.
+    """
+
+    dtype: Any
+    rough: Any = np.float32
+
+    @abstractmethod
+    def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:
+        """Write out some rows of some columns, in units in which nothing overflows."""
+
+    def add_rows(
+        self,
+        curvature: Curvature,
+        rows: tuple[int, int],
+        first_cell: int,
+        gram: FloatArray,
+        sums: FloatArray,
+    ) -> None:
+        """Write out some rows at a time and add them with BLAS."""
+        dtype = np.float64 if curvature.exact else self.rough
+        for low, high in row_blocks(rows[1] - rows[0], ROWS_AT_ONCE):
+            begin, end = rows[0] + low, rows[0] + high
+            part = self.written((begin, end), dtype)
+            _sum_and_scale(
+                part, curvature.diag, curvature.atoms, curvature.cell, first_cell, begin, sums
+            )
+            gram += part.T @ part
+
+    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
+        """Subtract the low-rank part."""
+        return gram - low_rank
+
+    def dense(self, rows: tuple[int, int]) -> AnyArray:
+        """Write out some rows in the precision of X."""
+        return self.written(rows, self.dtype)
+
+    def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
+        """Write out some rows of some columns."""
+        return self.written(rows, np.float64, slice(begin, end))
+
+    def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
+        """Multiply with BLAS, some rows at a time."""
+        out = np.zeros((self.n_features, values.shape[1]))
+        for low, high in row_blocks(rows[1] - rows[0], ROWS_AT_ONCE):
+            part = self.columns((rows[0] + low, rows[0] + high), 0, self.n_features)
+            out += part.T @ values[low:high]
+        return out
+
+
 class Design(ABC):
     """The whole matrix.
 
@@ -218,3 +279,23 @@ def make_design(
     from leanrank.designs.sparse import SparseDesign
 
     return SparseDesign(X, executor, anchor)
+
+
+@kernel
+def _sum_and_scale(
+    columns: AnyArray, diag: FloatArray, atoms: FloatArray, cell: IntArray, first: int, begin: int,
+    sums: FloatArray,
+) -> None:  # fmt: skip
+    """Add atoms × rows to their cells' sums, then multiply each row by the root of its weight."""
+    n = columns.shape[1]
+    for r in range(len(columns)):
+        i = begin + r
+        for a in range(atoms.shape[1]):
+            weight = atoms[i, a]
+            if weight != 0.0:
+                row = sums[cell[i] - first, a]
+                for c in range(n):
+                    row[c] += weight * columns[r, c]
+        factor = np.sqrt(max(diag[i], 0.0))
+        for c in range(n):
+            columns[r, c] *= factor

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.designs.base import Block, Curvature, Design
+from leanrank.designs.base import Design, WrittenBlock
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, cached_property, row_blocks
 
 
@@ -45,18 +45,12 @@ class _Rows:
         return _Part(self.X, self.anchor, rows, slice(None))
 
     def matvec(self, w: FloatArray) -> FloatArray:
-        """Compute Xw; only the columns of non-zero weights are read when they are few."""
+        """Compute Xw."""
         out = np.zeros(self.n_rows)
-        support = np.flatnonzero(w)
-        weights = w[support]
-        few = 4 * len(support) < self.n_features
 
         def multiply(rows: tuple[int, int]) -> None:
             X, anchor, at, own = self._part(rows)
-            if few:
-                dense_matvec_some(X, anchor, support, weights, out[own], *at)
-            else:
-                dense_matvec(X, anchor, w, out[own], *at)
+            dense_matvec(X, anchor, w, out[own], *at)
 
         self.executor.map(multiply, self.blocks)
         return out
@@ -100,6 +94,13 @@ class DenseDesign(_Rows, Design):
         super().__init__(X, executor, anchor, rows_per_block=rows_per_block)
         self.most_copied = most_copied
 
+    def matvec(self, w: FloatArray) -> FloatArray:
+        """Compute Xw; only the columns of non-zero weights are read when they are few."""
+        support = np.flatnonzero(w)
+        if 4 * len(support) < self.n_features:
+            return _BlockByParts(self, support).matvec(w[support])
+        return super().matvec(w)
+
     def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
         """Compute Xᵀg, of some features or of all."""
         c = super().rmatvec(g)
@@ -135,7 +136,7 @@ class DenseDesign(_Rows, Design):
         return DenseBlock(self, features, out)
 
 
-class DenseBlock(_Rows, Block):
+class DenseBlock(_Rows, WrittenBlock):
     """Some columns of a dense matrix, with what a Hessian needs.
 
     Parameters
@@ -158,6 +159,7 @@ class DenseBlock(_Rows, Block):
         self.whole = np.array_equal(self.stored, np.arange(X.shape[1]))
         self.n_features = len(features)
         self.n_bytes = self.n_rows * self.n_features * X.itemsize
+        self.dtype = self.rough = X.dtype
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -165,26 +167,13 @@ class DenseBlock(_Rows, Block):
         spread = self.design.column_norms[self.features] / np.sqrt(max(1, self.n_rows))
         return np.where(spread > 0, spread, 1.0)
 
-    def add_rows(
-        self,
-        curvature: Curvature,
-        rows: tuple[int, int],
-        first_cell: int,
-        gram: FloatArray,
-        sums: FloatArray,
-    ) -> None:
-        """Add scaled rows with BLAS, in the precision of X unless the curvature is exact."""
-        dtype = np.float64 if curvature.exact else self.X.dtype
-        scaled = np.empty((rows[1] - rows[0], self.n_features), dtype=dtype)
-        dense_weighed(
-            self.X, self.anchor, self.stored, self.whole, self.spread, curvature.diag,
-            curvature.atoms, curvature.cell, *rows, first_cell, scaled, sums,
-        )  # fmt: skip
-        gram += scaled.T @ scaled
+    def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:
+        """Write out some rows of some columns, less their anchors, in units of their spread."""
+        return self._away(rows, dtype, columns, 1.0 / self.spread[columns])
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
-        """Undo the scaling."""
-        return gram * np.outer(self.spread, self.spread) - low_rank
+        """Subtract the low-rank part, and undo the scaling."""
+        return (gram - low_rank) * np.outer(self.spread, self.spread)
 
     def dense(self, rows: tuple[int, int]) -> AnyArray:
         """Return some rows as they are stored."""
@@ -193,16 +182,15 @@ class DenseBlock(_Rows, Block):
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""
-        out = np.empty((rows[1] - rows[0], end - begin))
-        dense_columns(self.X, self.anchor, self.stored[begin:end], *rows, out)
-        return out
+        return self._away(rows, np.float64, slice(begin, end), np.ones(end - begin))
 
-    def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
-        """Multiply with BLAS, some rows at a time."""
-        out = np.zeros((self.n_features, values.shape[1]))
-        for low, high in row_blocks(rows[1] - rows[0]):
-            part = rows[0] + low, rows[0] + high
-            out += self.columns(part, 0, self.n_features).T @ values[low:high]
+    def _away(
+        self, rows: tuple[int, int], dtype: Any, columns: slice, inverse: FloatArray
+    ) -> AnyArray:
+        stored = self.stored[columns]
+        out = np.empty((rows[1] - rows[0], len(stored)), dtype=dtype)
+        whole = self.whole and len(stored) == self.n_features
+        dense_columns(self.X, self.anchor, stored, whole, inverse, *rows, out)
         return out
 
 
@@ -254,19 +242,6 @@ def dense_matvec(
         total = 0.0
         for j in range(n):
             total += (np.float64(X[i, j]) - X[at, j]) * w[j]
-        out[i] = total
-
-
-@kernel
-def dense_matvec_some(
-    X: AnyArray, anchor: AnyArray, features: IntArray, weights: AnyArray, out: AnyArray, begin: int,
-    end: int,
-) -> None:  # fmt: skip
-    for i in range(begin, end):
-        at = anchor[i]
-        total = 0.0
-        for k in range(len(features)):
-            total += (np.float64(X[i, features[k]]) - X[at, features[k]]) * weights[k]
         out[i] = total
 
 
@@ -329,40 +304,19 @@ def dense_squares(X: AnyArray, anchor: AnyArray, begin: int, end: int) -> FloatA
 
 @kernel
 def dense_columns(
-    X: AnyArray, anchor: AnyArray, features: IntArray, begin: int, end: int, out: AnyArray,
+    X: AnyArray, anchor: AnyArray, features: IntArray, whole: bool, inverse: FloatArray,
+    begin: int, end: int, out: AnyArray,
 ) -> None:  # fmt: skip
-    for i in range(begin, end):
-        a = anchor[i]
-        for j in range(len(features)):
-            out[i - begin, j] = np.float64(X[i, features[j]]) - np.float64(X[a, features[j]])
-
-
-@_dot_kernel
-def dense_weighed(
-    X: AnyArray, anchor: AnyArray, features: IntArray, whole: bool, spread: FloatArray,
-    diag: AnyArray, atoms: AnyArray, cell: IntArray, begin: int, end: int, first: int,
-    scaled: AnyArray, sums: AnyArray,
-) -> None:  # fmt: skip
-    """Fill rows in units of columns times the root of their weights, and add them to the sums of
-    their cells.
+    """Fill rows of columns less their anchors, times ``inverse``.
 
     ``whole`` says that the features are all columns in order, which are read faster.
     """
-    n = len(features)
-    inverse, away = np.empty(n), np.empty(n)
-    for j in range(n):
-        inverse[j] = 1.0 / spread[j]
     for i in range(begin, end):
         at = anchor[i]
-        for j in range(n):
-            column = j if whole else features[j]
-            away[j] = np.float64(X[i, column]) - X[at, column]
-        factor = np.sqrt(max(diag[i], 0.0))
-        for j in range(n):
-            scaled[i - begin, j] = factor * (away[j] * inverse[j])
-        for a in range(atoms.shape[1]):
-            weight = atoms[i, a]
-            if weight != 0.0:
-                row = sums[cell[i] - first, a]
-                for j in range(n):
-                    row[j] += weight * away[j]
+        if whole:
+            for j in range(len(features)):
+                out[i - begin, j] = (np.float64(X[i, j]) - X[at, j]) * inverse[j]
+        else:
+            for j in range(len(features)):
+                column = features[j]
+                out[i - begin, j] = (np.float64(X[i, column]) - X[at, column]) * inverse[j]

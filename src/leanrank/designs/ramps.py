@@ -7,7 +7,6 @@ whatever the units of a feature. So rows need no anchor.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from leanrank._jit import kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs import _ramp_kernels as kernels
-from leanrank.designs.base import Block, Curvature, Design
+from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.errors import InputError
 from leanrank.execution import (
@@ -28,9 +27,6 @@ from leanrank.execution import (
     query_ranges,
     row_blocks,
 )
-
-ROWS_AT_ONCE = 2_048
-"""Rows of which columns are written out at a time, so that they stay in a cache."""
 
 FEW_KNOTS = 32
 """Knots up to which a value is compared with all of them, several features at a time."""
@@ -229,57 +225,6 @@ class SparseRampDesign(_AllRamps):
             X[self.indices[stored], f] = self.data[stored]
             bins[self.indices[stored], f] = self.bins[stored]
         return RampBlock(self, used, features, X, bins)
-
-
-class WrittenBlock(Block):
-    """Columns that are written out, some rows at a time, where a Hessian needs them."""
-
-    dtype: Any
-
-    @abstractmethod
-    def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:
-        """Write out some rows of some columns."""
-
-    def add_rows(
-        self,
-        curvature: Curvature,
-        rows: tuple[int, int],
-        first_cell: int,
-        gram: FloatArray,
-        sums: FloatArray,
-    ) -> None:
-        """Write out some rows at a time and add them with BLAS, exactly or in single precision.
-
-        Columns are between 0 and about 1, so nothing overflows.
-        """
-        dtype = np.float64 if curvature.exact else np.float32
-        for low, high in row_blocks(rows[1] - rows[0], ROWS_AT_ONCE):
-            begin, end = rows[0] + low, rows[0] + high
-            part = self.written((begin, end), dtype)
-            kernels.sum_and_scale(
-                part, curvature.diag, curvature.atoms, curvature.cell, first_cell, begin, sums
-            )
-            gram += part.T @ part
-
-    def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
-        """Subtract the low-rank part."""
-        return gram - low_rank
-
-    def dense(self, rows: tuple[int, int]) -> AnyArray:
-        """Write out some rows in the precision of X."""
-        return self.written(rows, self.dtype)
-
-    def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
-        """Write out some rows of some columns."""
-        return self.written(rows, np.float64, slice(begin, end))
-
-    def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
-        """Multiply with BLAS, some rows at a time."""
-        out = np.zeros((self.n_features, values.shape[1]))
-        for low, high in row_blocks(rows[1] - rows[0], ROWS_AT_ONCE):
-            part = rows[0] + low, rows[0] + high
-            out += self.written(part, np.float64).T @ values[low:high]
-        return out
 
 
 class RampBlock(_Binned, WrittenBlock):

@@ -19,9 +19,9 @@ import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.designs import _surface_kernels as kernels
-from leanrank.designs.base import Design
+from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns, sample_step
-from leanrank.designs.ramps import RampBlock, RampDesign, WrittenBlock
+from leanrank.designs.ramps import RampBlock, RampDesign
 from leanrank.execution import Executor, add_up, cached_property, row_blocks
 from leanrank.model.curves import Curve
 from leanrank.model.terms import Surface
