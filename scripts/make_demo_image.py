@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from leanrank.cli import screen
-from leanrank.cli.demo import demo
+from leanrank.cli.systems import demo
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "demo.svg"
 WIDTH = 80

@@ -8,7 +8,7 @@ from benchmarks.harness import Options, Table
 from leanrank import LeanRanker
 from leanrank.data.ranking_data import RankingData
 from leanrank.metrics import evaluate
-from leanrank.service.judge_next import gain_chances, judge_next
+from leanrank.service.judgments import gain_chances, judge_next
 
 N_QUERIES, N_DOCUMENTS, N_FEATURES = 60, 25, 8
 START, STEP, ROUNDS = 120, 40, 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank import load_model
-from leanrank.cli.demo import MEASURES, best_single_feature
+from leanrank.cli.systems import MEASURES, best_single_feature
 from leanrank.data import RankingData, load_sample
 from leanrank.metrics import evaluate
 

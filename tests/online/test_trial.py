@@ -5,8 +5,6 @@ from leanrank.data import RankingData, make_ranking
 from leanrank.errors import InputError
 from leanrank.online import OnlineRanker, simulate, try_learners, user
 from leanrank.online.trial import prefer
-from leanrank.report import write_trial
-from leanrank.report.online_trial import half_width
 
 DATA = make_ranking(n_queries=20, docs_per_query=(8, 16), n_features=5, n_levels=3, random_state=2)
 LEARNERS = {"spd": {"eta0": 0.05}, "pdgd": {}}
@@ -47,28 +45,6 @@ def test_users_prefer_what_is_better_and_choose_no_side_otherwise():
     same = prefer(DATA, np.zeros(5), user("perfect"), 400, 0)
     assert same.decided is None
     assert abs(same.wins - same.losses) < 4 * np.sqrt(same.wins + same.losses)
-
-
-def test_a_page_without_scripts(trial, tmp_path):
-    path = tmp_path / "page.html"
-    write_trial(try_learners(DATA, {"spd": {}}, ["perfect"], 20, n_seeds=1), path, title="<i>a & b")
-    text = path.read_text()
-    assert "<script" not in text
-    assert "&lt;i&gt;a &amp; b" in text
-    assert text.count("<svg") == 4
-    write_trial(trial, path)
-    text = path.read_text()
-    for one in trial.results:
-        assert f"{one.cumulative.mean():.2f} ± {half_width(one.cumulative):.2f}" in text
-
-
-def test_half_the_width_of_an_interval():
-    from scipy.stats import t
-
-    values = np.random.default_rng(0).normal(size=7)
-    low, _ = t.interval(0.95, 6, values.mean(), values.std(ddof=1) / np.sqrt(7))
-    assert half_width(values) == pytest.approx(values.mean() - low)
-    assert half_width(values[:1]) == 0.0
 
 
 @pytest.mark.parametrize(

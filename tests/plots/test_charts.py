@@ -13,7 +13,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.plots.curve_charts import curve_parts
-from leanrank.plots.rows import feature_rows, front_rows, history_rows, path_rows, query_rows
+from leanrank.plots.parts import feature_rows, front_rows, history_rows, path_rows, query_rows
 from leanrank.plots.term_charts import level_parts, surface_parts
 from leanrank.rankers import DominationRanker
 from leanrank.selection import Candidate, Study, bootstrap_models

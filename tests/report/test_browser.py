@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from leanrank.plots.rows import front_models
+from leanrank.plots.parts import front_models
 from leanrank.report import write_report
 from tests.report.conftest import HOSTILE
 

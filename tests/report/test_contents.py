@@ -14,7 +14,7 @@ from leanrank.errors import FileError, InputError, MissingDependencyError
 from leanrank.metrics import evaluate
 from leanrank.model import Levels, Model, Ramps, Steps, Surface
 from leanrank.model.writing import as_model
-from leanrank.plots.rows import front_models
+from leanrank.plots.parts import front_models
 from leanrank.rankers import DominationRanker, RankRLS
 from leanrank.report import contents as contents_module
 from leanrank.report import page as page_module

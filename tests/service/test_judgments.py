@@ -11,8 +11,14 @@ from leanrank.data import RankingData, join_judgments, make_ranking
 from leanrank.data.trec import Qrels
 from leanrank.errors import InputError
 from leanrank.model import Line, Model
-from leanrank.service.judge_next import gain_chances, judge_next
-from leanrank.service.judgments import Ratings, dawid_skene, krippendorff_alpha, read_ratings
+from leanrank.service.judgments import (
+    Ratings,
+    dawid_skene,
+    gain_chances,
+    judge_next,
+    krippendorff_alpha,
+    read_ratings,
+)
 
 
 def made_up(seed, n_items=300, skills=(0.9, 0.7, 0.45, 0.4, 0.4), n_levels=3, share=0.8):

@@ -41,7 +41,9 @@ COMMANDS = {
 
 MODULES = {
     **dict.fromkeys(("explain", "diff", "check", "judge-next"), "service"),
-    **{"predict": "evaluate", "join": "convert", "verify": "export", "warmup": "systems"},
+    **dict.fromkeys(("predict", "compare"), "evaluate"),
+    **dict.fromkeys(("warmup", "demo"), "systems"),
+    **{"join": "convert", "report": "tune", "verify": "export"},
 }
 
 

@@ -271,7 +271,7 @@ def judge_next(
     """
     from leanrank.model import load_model
     from leanrank.service.explain import names_of
-    from leanrank.service.judge_next import judge_next as choose
+    from leanrank.service.judgments import judge_next as choose
 
     check_files([model, pool, against])
     models = [load_model(path) for path in (model, against) if path is not None]

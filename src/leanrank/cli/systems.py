@@ -1,4 +1,4 @@
-"""``leanrank systems`` and ``warmup``: what can be fitted, and compiling it ahead."""
+"""``leanrank systems``, ``warmup`` and ``demo``: what can be fitted, compiling it, a first look."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Context
 
-from leanrank.cli.screen import facts, plain_table, print_json, progress, screen
+from leanrank._files import make_folder
+from leanrank.cli import screen
 from leanrank.errors import LeanrankError
 from leanrank.registry import CAPABILITIES, SYSTEMS, System, get_system, shown
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
+    from leanrank.metrics import Evaluation
+    from leanrank.model import Model
 
 _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
@@ -32,11 +35,11 @@ def systems(system: str | None = None, /, json: bool = False) -> None:
     if system is not None:
         _explain(get_system(system), json)
     elif json:
-        print_json({"systems": [_summary(system) for system in _fitted().values()]})
+        screen.print_json({"systems": [_summary(system) for system in _fitted().values()]})
     else:
-        console = screen()
+        console = screen.screen()
         rows = [[system.name, system.purpose] for system in _fitted().values()]
-        console.print(plain_table("name", "what it is for", rows=rows, justify="left"))
+        console.print(screen.plain_table("name", "what it is for", rows=rows, justify="left"))
         console.print("\nleanrank systems NAME lists the parameters of one, and what it can do.")
 
 
@@ -47,9 +50,9 @@ def _explain(system: System, as_json: bool) -> None:
         for entry in describe(ranker)
     ]
     if as_json:
-        print_json(_summary(system) | {"fixed": own, "parameters": parameters})
+        screen.print_json(_summary(system) | {"fixed": own, "parameters": parameters})
         return
-    console = screen()
+    console = screen.screen()
     console.print((inspect.getdoc(ranker) or "").partition("\n\n")[0] + "\n")
     about = {
         "for": system.purpose,
@@ -58,11 +61,13 @@ def _explain(system: System, as_json: bool) -> None:
         "train with": f"leanrank train DATA -a {system.name} -m FILE",
     }
     console.print(
-        facts(about | {what: shown(system, able) or "no" for able, what in CAPABILITIES.items()})
+        screen.facts(
+            about | {what: shown(system, able) or "no" for able, what in CAPABILITIES.items()}
+        )
     )
     console.print()
     rows = [[one["name"], str(one["default"]), one["meaning"]] for one in parameters]
-    console.print(plain_table("-p", "default", "meaning", rows=rows, justify="left"))
+    console.print(screen.plain_table("-p", "default", "meaning", rows=rows, justify="left"))
 
 
 def describe(ranker: Any) -> list[dict[str, Any]]:
@@ -144,7 +149,7 @@ def warmup(
     systems = [get_system(name) for name in dict.fromkeys(names or [])]
     systems = systems or list(_fitted().values())
     before = compile_seconds()
-    with progress() as say:
+    with screen.progress() as say:
         say("Reading and measuring")
         data = _read_and_measure()
         for system in systems:
@@ -152,10 +157,14 @@ def warmup(
             _fit(system, data)
     seconds = compile_seconds() - before
     if json:
-        print_json({"systems": [s.name for s in systems], "seconds_compiling": round(seconds, 3)})
+        screen.print_json(
+            {"systems": [s.name for s in systems], "seconds_compiling": round(seconds, 3)}
+        )
     else:
         count = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
-        screen().print(f"Ready: {count}, reading and measuring; {seconds:.1f} s of compiling.")
+        screen.screen().print(
+            f"Ready: {count}, reading and measuring; {seconds:.1f} s of compiling."
+        )
 
 
 def _read_and_measure() -> RankingData:
@@ -194,3 +203,108 @@ def _fit(system: System, data: RankingData) -> None:
             with warnings.catch_warnings(), contextlib.suppress(LeanrankError):
                 warnings.simplefilter("ignore")  # some forms are not for this system
                 system.load()(**setting).fit(data.replace(X=form.astype(dtype)))
+
+
+MEASURES = "ndcg@10,map,mrr,p@5"
+MAX_FEATURES = 10
+SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
+
+
+def demo(output: str = "demo-output", json: bool = False) -> None:
+    """Learn on the sample set and compare with simple rules.
+
+    The sample set is a small web search that comes with leanrank; nothing is downloaded.
+
+    Parameters
+    ----------
+    output : -o DIR
+        Directory for the model.
+    """
+    from leanrank.cli.train import with_notes
+
+    path = str(make_folder(output) / "model.json")
+    with screen.progress() as say:
+        from leanrank.data.sets import load_sample
+        from leanrank.rankers import LeanRanker
+
+        say("Reading the sample set")
+        train, _, test = load_sample()
+        say("Fitting LeanRanker")
+        ranker = LeanRanker(max_features=MAX_FEATURES).fit(train)
+        say("Measuring")
+        rule, columns = _compare(ranker.model_, train, test)
+        model = with_notes(ranker.model_, measures={"test": columns["leanrank"].means})
+        model.save(path)
+    if json:
+        measures = {name.replace(" ", "_"): one.means for name, one in columns.items()}
+        found = {"model": path, "parameters": model.provenance["parameters"]}
+        found |= {"weights": model.weights, "best_feature": rule, "measures": measures}
+        screen.print_json(found)
+    else:
+        facts = {
+            "data": "a small web search with a known truth, part of leanrank",
+            "training": screen.data_summary(train),
+            "test": f"{test.n_queries} queries, {len(test):,} documents",
+            "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by the "
+            "loss on held-out training queries",
+        }
+        _print(path, model, rule, columns, facts, ranker.front_)
+
+
+def _compare(
+    model: Model, train: RankingData, test: RankingData
+) -> tuple[str, dict[str, Evaluation]]:
+    """Measure the model on the test queries beside the best single feature and no order at all."""
+    import numpy as np
+
+    from leanrank.metrics import evaluate
+
+    rule, column, sign = best_single_feature(train)
+    scores = {"leanrank": model.predict(test), "best feature": sign * test.X[:, column]}
+    columns = {name: evaluate(test, each, measures=MEASURES) for name, each in scores.items()}
+    # All scores equal, averaged over the orders of ties: the exact mean of random orders.
+    equal = evaluate(test, np.zeros(len(test)), measures=MEASURES, ties="average")
+    return rule, {**columns, "random order": equal}
+
+
+def best_single_feature(train: RankingData) -> tuple[str, int, float]:
+    """Find the feature, and its direction, that alone ranks the training queries best."""
+    from leanrank.selection.engine import Split
+    from leanrank.selection.systems import fit_system
+
+    found = fit_system("bestfeature", Split(train, train, "ndcg@10")).parameters
+    column, sign = found["feature"], float(found["direction"])
+    name = train.feature_names[column] if train.feature_names else f"feature {column}"
+    return f"{name}, {'highest' if sign > 0 else 'lowest'} first", column, sign
+
+
+def _print(
+    path: str,
+    model: Model,
+    rule: str,
+    columns: dict[str, Evaluation],
+    facts: dict[str, str],
+    front: list[dict[str, Any]],
+) -> None:
+    from leanrank.data.sets import sample_weights
+
+    console = screen.screen()
+    console.print(screen.facts(facts))
+    truth = {
+        name: "raises relevance" if weight > 0 else "lowers relevance"
+        for name, weight in sample_weights().items()
+        if weight
+    }
+    console.print("\nWhat the model learned", style="bold")
+    console.print(screen.weights_table(model, console, truth, "in truth"))
+    console.print(f"{screen.weights_caption(model)}: how far its curve rises or falls", style="dim")
+    console.print("\nWhat fewer features would give", style="bold")
+    sizes = [row for row in front if row["features"] in SHOWN_SIZES][::-1]
+    row = ["held-out ndcg@10", *(screen.number(size["ndcg@10"]) for size in sizes)]
+    heads = ("features", *(str(size["features"]) for size in sizes))
+    console.print(screen.plain_table(*heads, rows=[row]))
+    console.print("\nHow well it ranks the test queries", style="bold")
+    console.print(screen.measures_table(columns))
+    console.print(f"best feature on the training queries: {rule}", style="dim")
+    console.print(f"\nModel written to {path}", soft_wrap=True)
+    console.print(f"Next: leanrank predict {path} DATA -o scores.txt", style="dim", soft_wrap=True)

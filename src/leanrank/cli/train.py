@@ -19,7 +19,7 @@ from leanrank.cli.datafiles import (
 )
 from leanrank.cli.entry import FAILED
 from leanrank.cli.entry import say as print_line
-from leanrank.cli.report import write_page
+from leanrank.cli.tune import write_page
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:

@@ -17,18 +17,16 @@ from leanrank.plots.parts import (
     ROW_HEIGHT,
     altair_for,
     bar_axis,
-    finished,
-    inline,
-    middle,
-    tips,
-)
-from leanrank.plots.rows import (
     feature_rows,
+    finished,
     front_rows,
     history_rows,
+    inline,
+    middle,
     path_rows,
     query_rows,
     spread,
+    tips,
 )
 from leanrank.selection.tables import head
 
@@ -283,8 +281,8 @@ def learning_curve(
 
 
 def lines(
-    x: Sequence[float],
-    values: Mapping[str, Sequence[float]],
+    x: Any,
+    values: Mapping[str, Any],
     *,
     title: str = "",
     x_label: str = "",

@@ -17,15 +17,20 @@ from leanrank.errors import InputError
 from leanrank.model.curves import Curve, Line, Steps
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels
-from leanrank.plots.parts import altair_for, inline, names_of, theme, tips, value_axis
-from leanrank.plots.rows import (
+from leanrank.plots.parts import (
     ALL_DIGITS,
+    altair_for,
     brief,
     columns_seen,
+    inline,
+    names_of,
     numbers,
     numeric_rows,
     shown_range,
     some_documents,
+    theme,
+    tips,
+    value_axis,
 )
 from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
 

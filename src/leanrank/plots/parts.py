@@ -1,11 +1,26 @@
-"""What all charts are made with: colours, data, axes, tooltips."""
+"""What all charts are made of: rows of rounded numbers, colours, axes, tooltips."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from leanrank.errors import MissingDependencyError
+import numpy as np
+
+from leanrank._typing import FloatArray
+from leanrank.data.ranking_data import RankingData, column_values, feature_name
+from leanrank.errors import InputError, MissingDependencyError
+from leanrank.metrics.judge import better_sign, mean_of
+from leanrank.selection.candidate import Candidate, bootstrap_interval
+from leanrank.selection.study import Study
+from leanrank.selection.tables import head
+
+if TYPE_CHECKING:
+    from leanrank.model.model import Model
+    from leanrank.rankers.path import Path
+    from leanrank.selection.costs import Costs
 
 ROW_HEIGHT = 20
 """Height of a bar with its name, in pixels."""
@@ -163,3 +178,227 @@ def theme(*, dark: bool = False) -> dict[str, Any]:
             "chosen": {"color": text},
         },
     }
+
+
+MOST_OTHERS = 400
+"""Models behind the front that a chart shows; of more, some are taken evenly."""
+
+COUNTS = ("round", "iteration", "epoch", "trial")
+"""What counts the entries of a learning curve; without any, their number does."""
+
+OUTSIDE = 0.005
+"""Share of the documents beyond either end of a chart: outliers would leave no room."""
+
+ALL_DIGITS = 15  # of a decimal number that a float64 holds
+ALONG = ("x", "x2", "y")  # columns with the values of an axis
+_DOCUMENTS = 20_000  # enough to know the variance of a score
+
+
+def front_models(study: Study) -> list[Candidate]:
+    """Return the front, fewest features first, and the chosen model of a study."""
+    models = list(study.front)
+    if not any(one is study.chosen for one in models):
+        models.append(study.chosen)
+        models.sort(key=lambda one: (one.n_features, one.cost))
+    return models
+
+
+def front_rows(
+    study: Study, models: Sequence[Candidate] | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int, str]:
+    """Return the points, the baselines, the position of the chosen model and the measure."""
+    name, costs = study.measure, study.costs
+    models = list(models or front_models(study))
+    shown = {id(one) for one in models}
+    others = [one for one in study.candidates if id(one) not in shown and one.n_features]
+    others = [one for one in others if np.isfinite(one.score(name))]
+    if len(others) > MOST_OTHERS:
+        others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
+    rows = []
+    for place, one in [*enumerate(models), *((-1, one) for one in others)]:
+        ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
+        row = {"model": place, "name": one.name, "features": one.n_features}
+        row |= zip(("value", "low", "high"), figures(one.score(name), ends), strict=True)
+        rows.append(row | {"cost": None if costs is None else costs.show(one.cost)})
+    pooled = any(name in one.training_values for one in models)
+    # a mean over other queries than those of the points would be no line to compare with
+    baselines = [
+        {"name": title, "value": brief(mean), "place": mean}
+        for title, values in study.baselines.items()
+        if not pooled and name in values and not np.isnan(mean := mean_of(values[name]))
+    ]
+    about = head(name) + " (validation and training)" * pooled
+    return rows, baselines, models.index(study.chosen), about
+
+
+def path_rows(
+    path: Path, feature_names: Sequence[str] | None, most: int = 8, limit: int = 40
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the points of each line and the position of its name; at most ``limit`` lines."""
+    usable = path.alphas > 0
+    alphas, coefs = path.alphas[usable], path.weights[usable]
+    reach = np.abs(coefs).max(axis=0, initial=0.0)
+    lines = [at for at in np.argsort(-reach, kind="stable")[:limit].tolist() if reach[at] > 0]
+    rows, labels = [], []
+    for order, feature in enumerate(lines):
+        name = feature_name(feature, feature_names)
+        column = coefs[:, feature]
+        largest = column[np.argmax(np.abs(column))]
+        sign = int(np.sign(largest)) if order < most else 0
+        # before a weight leaves zero one point is enough
+        first = max(0, int(np.flatnonzero(column)[0]) - 1)
+        about = {"line": feature, "feature": name, "sign": sign}
+        points = numeric_rows(alpha=alphas[first:], weight=column[first:])
+        rows += [about | point for point in points]
+        if sign:
+            labels.append(about | {"alpha": brief(alphas[-1]), "place": float(column[-1])})
+    spread(labels, float(np.ptp(coefs)) / 18 if len(lines) else 0.0)
+    return rows, labels
+
+
+def feature_rows(
+    model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
+) -> list[dict[str, Any]]:
+    """Describe each term of a model, the largest share of the variance first."""
+    explained = model.explain(some_documents(data))
+    shares = explained.variance_shares
+    terms = list(model.terms.items())
+    rows = []
+    for place, at in enumerate(np.argsort(-shares, kind="stable").tolist()):
+        features, term = terms[at]
+        row = {"place": place, "feature": explained.features[at], "weight": brief(term.size)}
+        row |= {"share": brief(shares[at]), "index": None, "frequency": None, "cost": None}
+        if len(features) == 1:  # a pair is neither chosen by itself nor paid for
+            row["index"] = features[0]
+            if stability is not None:
+                row["frequency"] = brief(stability.frequencies[features[0]])
+            if costs is not None:
+                row["cost"] = costs.show(float(costs.each[features[0]]))
+        rows.append(row)
+    return rows
+
+
+def columns_seen(model: Model, data: Any) -> dict[int, FloatArray]:
+    """Return the features of some documents as the terms of a model see them, by index."""
+    matrix, columns, _ = model.prepared(data)
+    places = range(len(model.indices)) if columns is None else columns.tolist()
+    return {
+        index: np.asarray(column_values(matrix, at), dtype=np.float64)
+        for index, at in zip(model.indices.tolist(), places, strict=True)
+    }
+
+
+def shown_range(values: FloatArray, cuts: Sequence[float]) -> tuple[float, float]:
+    """Return where an axis begins and ends: outliers are outside."""
+    there = values[np.isfinite(values)]
+    some = there if len(there) else np.array(cuts or (0.0, 1.0))
+    most = np.finfo(np.float64).max / 4  # an axis whose length is a number
+    low, high = map(float, np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE)))
+    room = max(0.5, 1e-9 * abs(low))
+    return (low, high) if low < high else (low - room, high + room)
+
+
+def some_documents(data: Any) -> Any:
+    """Return the first queries, as many as are enough to know a variance or a density."""
+    if not isinstance(data, RankingData):
+        return data
+    n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
+    return data.queries[: max(1, n_queries)] if data.n_queries else data
+
+
+def history_rows(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return what the horizontal axis counts, and the points of a learning curve."""
+    first = dict(history[0]) if history else {}
+    drawn = [key for key in first if _is_measure(key)]
+    drawn = drawn or [str(key) for key in ("loss", "objective", "dual_gap") if key in first][:1]
+    across = next((key for key in COUNTS if key in first), "round")
+    rows = [
+        {"at": entry.get(across, number), "measure": measure, "value": brief(entry[measure])}
+        for measure in drawn
+        for number, entry in enumerate(history, 1)
+        if math.isfinite(entry.get(measure, math.nan))
+    ]
+    if not rows:
+        raise InputError("the history has no measure and no loss to draw")
+    return across, rows
+
+
+def query_rows(
+    values: Any, baseline: Any, query_ids: Any = None, measure: str = "ndcg@10"
+) -> list[dict[str, Any]]:
+    """Return each query's difference, the largest win first; undefined ones are left out."""
+    first, second = (np.asarray(v, dtype=np.float64) for v in (values, baseline))
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError(
+            f"values has shape {first.shape} and baseline {second.shape}: give one value "
+            "per query, of the same queries"
+        )
+    ids = np.arange(len(first)) if query_ids is None else np.asarray(query_ids)
+    gains = better_sign(measure) * (first - second)
+    order = np.argsort(-gains, kind="stable")
+    return [
+        {
+            "place": place,
+            "position": at,
+            "query": str(ids[at]),
+            "gain": brief(gains[at]),
+            "difference": brief(first[at] - second[at]),
+            "value": brief(first[at]),
+            "other": brief(second[at]),
+        }
+        for place, at in enumerate(order[~np.isnan(gains[order])].tolist())
+    ]
+
+
+def _is_measure(name: str) -> bool:
+    from leanrank.metrics import Measure
+
+    try:
+        return bool(Measure.parse(name).higher_is_better)  # a loss has a scale of its own
+    except InputError:
+        return False
+
+
+def spread(labels: list[dict[str, Any]], gap: float) -> None:
+    """Move labels apart that would stand on each other."""
+    labels.sort(key=lambda label: label["place"])
+    for before, label in pairwise(labels):
+        label["place"] = max(label["place"], before["place"] + gap)
+
+
+def brief(value: Any, digits: int = 5) -> float | None:
+    """Round to some digits; what is not finite is None, since JSON knows no NaN.
+
+    >>> brief(0.123456789), brief(float("nan")), brief(3)
+    (0.12346, None, 3.0)
+    """
+    number = float(value)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
+    """Round all of them."""
+    return [brief(value, digits) for value in values]
+
+
+def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
+    """Round a mean and its interval to the decimals that are shown: four, and three.
+
+    A page, a chart and the command line then show the same digits: rounding twice could change the
+    last one.
+
+    >>> figures(0.0312499, (0.01, float("nan")))
+    [0.0312, 0.01, None]
+    """
+    rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in interval)]
+    return [value if math.isfinite(value) else None for value in rounded]
+
+
+def numeric_rows(**columns: Any) -> list[dict[str, Any]]:
+    """Return rows from columns of numbers; those along an axis of values keep their digits.
+
+    >>> numeric_rows(x=[1.7e9 + 1.25, 2.0], added=[0.123456, float("nan")])
+    [{'x': 1700000001.25, 'added': 0.12346}, {'x': 2.0, 'added': None}]
+    """
+    rounded = [numbers(each, ALL_DIGITS if name in ALONG else 5) for name, each in columns.items()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]

@@ -13,22 +13,20 @@ from leanrank.model.curves import Line
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels, term_name
 from leanrank.plots.parts import (
+    ALL_DIGITS,
     ROW_HEIGHT,
     altair_for,
     bar_axis,
-    inline,
-    names_of,
-    tips,
-    value_axis,
-)
-from leanrank.plots.rows import (
-    ALL_DIGITS,
     brief,
     columns_seen,
+    inline,
+    names_of,
     numbers,
     numeric_rows,
     shown_range,
     some_documents,
+    tips,
+    value_axis,
 )
 
 if TYPE_CHECKING:

@@ -17,8 +17,15 @@ from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.plots import charts
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
-from leanrank.plots.parts import finished, theme
-from leanrank.plots.rows import brief, feature_rows, figures, front_models, numbers
+from leanrank.plots.parts import (
+    brief,
+    feature_rows,
+    figures,
+    finished,
+    front_models,
+    numbers,
+    theme,
+)
 from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
 from leanrank.rankers.inputs import as_data
 from leanrank.report.data_checks import check_data

@@ -14,7 +14,6 @@ from typing import Any
 
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
-from leanrank.plots.charts import lines
 from leanrank.plots.parts import LINES, altair_for, theme
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -98,15 +97,10 @@ def _hash(script: str) -> str:
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
-_STYLE = """
-.narrow { display: none; }
-@media (max-width: 46rem) { .wide { display: none; } .narrow { display: block; } }
-"""
-SIZES = {"wide": (640, 300, "right"), "narrow": (280, 230, "bottom")}
 
 
-def static_page(title: str, lead: str, body: str, *, links: str = "", style: str = "") -> str:
-    """Return a page as text; ``body`` and ``links`` are HTML."""
+def static_page(title: str, lead: str, body: str, *, style: str = "") -> str:
+    """Return a page as text; ``body`` is HTML."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
@@ -114,10 +108,10 @@ def static_page(title: str, lead: str, body: str, *, links: str = "", style: str
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title>\n"
         f'<link rel="icon" href="data:,">\n'
-        f"<style>{asset('page.css')}{_STYLE}{style}{_dark()}</style>\n"
+        f"<style>{asset('page.css')}{style}{_dark()}</style>\n"
         f'</head>\n<body>\n<header class="top"><div><h1>{escape(title)}</h1>'
         f'<p class="lead">{escape(lead)}</p></div></header>\n'
-        f'{links}<main id="main">\n{body}</main>\n'
+        f'<main id="main">\n{body}</main>\n'
         f"<footer><p>leanrank {escape(__version__)}</p></footer>\n</body>\n</html>\n"
     )
 
@@ -136,22 +130,6 @@ def figures_table(name: str, heads: Sequence[str], rows: Iterable[Sequence[str]]
         f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{body}'
         "</tbody></table></div>\n"
     )
-
-
-def drawn_lines(
-    x: Sequence[float],
-    values: Mapping[str, Sequence[float]],
-    sizes: Mapping[str, tuple[int, int, str]] = SIZES,
-    **options: Any,
-) -> str:
-    """Draw lines of unlike colours for each kind of screen, as HTML."""
-    forms = []
-    for kind, (width, height, legend) in sizes.items():
-        chart = lines(
-            x, values, ordered=False, legend=legend, width=width, height=height, **options
-        )
-        forms.append(f'<div class="{kind}">{drawn(chart)}</div>')
-    return "".join(forms)
 
 
 def _dark() -> str:

@@ -15,7 +15,7 @@ from leanrank.model.curves import Line, Ramps, Steps
 from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.model import Model
 from leanrank.model.terms import Levels, Surface
-from leanrank.plots.rows import brief, columns_seen, numbers
+from leanrank.plots.parts import brief, columns_seen, numbers
 from leanrank.selection.study import Study
 
 TOP = 10

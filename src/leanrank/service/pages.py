@@ -13,14 +13,15 @@ from leanrank._files import atomic_write
 from leanrank._typing import FloatArray
 from leanrank.model import Curve, Levels, Model
 from leanrank.model.export.formula import in_units_of_data
+from leanrank.plots.charts import lines
 from leanrank.plots.curve_charts import mean_added
-from leanrank.plots.rows import columns_seen, shown_range, some_documents
-from leanrank.report.page import drawn_lines, figures_table, static_page
+from leanrank.plots.parts import columns_seen, shown_range, some_documents
+from leanrank.report.page import drawn, figures_table, static_page
 from leanrank.service.check import Check
 from leanrank.service.diff import Diff, largest_terms
 
 MOST_CURVES, MOST_MOVES = 12, 8
-SMALL = {"wide": (330, 150, "bottom"), "narrow": (270, 150, "bottom")}
+WIDTH = 270  # of a chart: fits a telephone
 STYLE = """
 .curves { display: grid; gap: 1rem 2rem; }
 .curves { grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
@@ -205,12 +206,11 @@ def _curves(found: Diff) -> str:
         low, high = shown_range(values, cuts)
         inside = [cut for cut in cuts if low < cut < high]
         x = np.unique([*np.linspace(low, high, 60), *inside])
-        lines = {name: np.zeros(len(x)) for name in ("old", "new")}
-        for line, each, spread in zip(lines.values(), pair, found.spreads, strict=True):
+        both = {name: np.zeros(len(x)) for name in ("old", "new")}
+        for line, each, spread in zip(both.values(), pair, found.spreads, strict=True):
             if each is not None:
                 line += (each[0](x) - mean_added(*each)) / spread
-        drawn = {name: line.tolist() for name, line in lines.items()}
-        chart = drawn_lines(x.tolist(), drawn, SMALL, x_label="", y_label="")
+        chart = drawn(lines(x, both, ordered=False, legend="bottom", width=WIDTH, height=150))
         charts.append(f"<div><h3>{escape(term.name)}</h3>{chart}</div>")
     if not charts:
         return ""
