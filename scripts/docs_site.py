@@ -669,9 +669,13 @@ def on_post_build(config: Any) -> None:
 
 
 def foreign_assets(site: Path) -> Iterable[tuple[Path, str]]:
-    """Yield what pages and styles load from other hosts; links to click on are none."""
+    """Yield what pages and styles load from other hosts; links to click on are none.
+
+    The theme's link to a repository is one: its script asks GitHub for stars and releases.
+    """
     loads = re.compile(
         r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
+        r"""|<a\b(?=[^>]*data-md-component=["']?source\b)[^>]*?href\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
         r"""|<link\b(?![^>]*rel=["']?(?:canonical|prev|next))[^>]*?href\s*=\s*["']?((?:https?:)?//[^"'\s>]+)"""
         r"""|url\(\s*["']?((?:https?:)?//[^"')]+)|@import\s+["']((?:https?:)?//[^"']+)"""
     )

@@ -159,10 +159,12 @@ def test_what_a_site_loads_from_elsewhere_is_found(tmp_path):
         '<script src="https://x.org/a.js"></script><a href="https://y.org">link</a>'
         '<link href="//x.org/b.css" rel="stylesheet"><img src="b.png">'
         '<link rel="canonical" href="https://z.org/">'
+        '<a href="https://g.org/r" class="md-source" data-md-component="source">stars</a>'
     )
     (tmp_path / "a.css").write_text("@import 'https://x.org/c.css'; a { background: url(b.png) }")
     found = {url for _, url in SITE["foreign_assets"](tmp_path)}
-    assert found == {"https://x.org/a.js", "//x.org/b.css", "https://x.org/c.css"}
+    styles = {"//x.org/b.css", "https://x.org/c.css"}
+    assert found == {"https://x.org/a.js", *styles, "https://g.org/r"}
 
 
 def test_sessions_of_docstrings_are_shown_as_code():
