@@ -27,7 +27,7 @@ def test_frames_are_compared_by_their_columns(ranker, data):
     frame = pd.DataFrame(np.asarray(data.X), columns=NAMES)
     assert ranker.fit(frame, data.y, data.qid, validation=(frame, data.y, data.qid)).history_
     turned = frame[NAMES[::-1]], data.y, data.qid
-    with pytest.raises(InputError, match="validation: The feature names should match"):
+    with pytest.raises(InputError, match="validation: column 0 of X is"):
         ranker.fit(frame, data.y, data.qid, validation=turned)
 
 

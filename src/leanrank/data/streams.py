@@ -258,7 +258,7 @@ def as_chunk(item: Any, number: int) -> RankingData:
         return item
     if isinstance(item, tuple) and 2 <= len(item) <= 3:
         try:
-            return RankingData(*item, feature_names=_column_names(item[0]))
+            return RankingData(*item, feature_names=column_names(item[0]))
         except InputError as error:
             raise InputError(f"chunk {number} of the stream: {error}") from error
     raise InputError(
@@ -267,7 +267,7 @@ def as_chunk(item: Any, number: int) -> RankingData:
     )
 
 
-def _column_names(X: Any) -> tuple[str, ...] | None:
+def column_names(X: Any) -> tuple[str, ...] | None:
     """Return the names of a data frame's columns, if they are all text."""
     names = tuple(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None

@@ -83,20 +83,8 @@ class BaseRanker(BaseEstimator):
     """
 
     # scikit-learn passes these on from meta-estimators once metadata routing is enabled.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "qid": True,
-        "sample_weight": True,
-        "query_weight": False,
-        "gain_weight": False,
-        "offset": False,
-        "group": False,
-        "preferences": False,
-    }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {
-        "qid": True,
-        "group": False,
-        "sample_weight": True,
-    }
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True, "sample_weight": True}
 
     _takes_validation: ClassVar[bool] = False  # whether ``fit`` uses validation data
     _takes_preferences: ClassVar[bool] = False  # whether ``fit`` can do without labels

@@ -10,8 +10,10 @@ from sklearn.utils.validation import check_array, validate_data
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.dask import refuse_dask
+from leanrank.data.grouping import Grouping, group_rows, one_per_row
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.scaling.spread import spread_of
+from leanrank.data.streams import column_names
 from leanrank.designs.ramp_columns import sample_step
 from leanrank.errors import InputError, warn
 from leanrank.execution import row_blocks
@@ -53,11 +55,7 @@ def validated_data(
             "one label per document"
         )
     matrix = validated_matrix(estimator, X, reset=True)
-    names = getattr(estimator, "feature_names_in_", None)
-    y = None if y is None else np.asarray(y)
-    if y is not None and y.dtype.kind == "c":
-        raise InputError("Complex data not supported: labels must be real numbers")
-    return RankingData(matrix, y, qid, feature_names=names, **parts)
+    return RankingData(matrix, y, qid, feature_names=names_of(estimator), **parts)
 
 
 def refuse_beside_data(**given: Any) -> None:
@@ -197,29 +195,8 @@ def warn_without_qid(method: str, n_documents: int, though: str = "") -> None:
 
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
     """Check one gain weight per document, and put them into grouped order unless they are."""
-    if values is None:
-        return None
-    gains = _weights("gain_weight", values, len(data), "document")
-    return gains if grouped or data.order is None else gains[data.order]
-
-
-def _weights(of: str, values: Any, count: int, each: str) -> FloatArray:
-    """Check one weight per document or pair."""
-    try:
-        weight = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{of} holds something that is not a number ({error})") from error
-    if weight.shape != (count,):
-        raise InputError(
-            f"{of} has shape {weight.shape} but there are {count} {each}s: give one weight per "
-            f"{each}"
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
-    if len(wrong):
-        raise InputError(
-            f"{of} is {weight[wrong[0]]} for {each} {wrong[0]}: it must be finite and not negative"
-        )
-    return weight
+    grouping = Grouping(data.query_ids, data.query_ptr, None if grouped else data.order)
+    return one_per_row(values, "gain_weight", grouping, len(data), low=0.0)
 
 
 def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edges:
@@ -233,21 +210,18 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     grouped : bool
         Whether row numbers are those of ``data`` already, and not of what it was made from.
     """
-    if not isinstance(preferences, (tuple, list)) or len(preferences) not in (2, 3):
+    winner = loser = np.zeros(0)
+    if isinstance(preferences, (tuple, list)) and len(preferences) in (2, 3):
+        winner, loser = (np.asarray(rows) for rows in preferences[:2])
+    kinds = {winner.dtype.kind, loser.dtype.kind}
+    if winner.ndim != 1 or winner.shape != loser.shape or kinds - set("iu"):
         raise InputError(
-            "preferences must be a tuple (i, j) or (i, j, weight) of arrays: document i should "
-            "rank above document j"
+            "preferences must be a tuple (i, j) or (i, j, weight) of arrays, i and j as many row "
+            "numbers: document i should rank above document j"
         )
-    winner, loser = (np.asarray(rows) for rows in preferences[:2])
-    for rows, name in ((winner, "i"), (loser, "j")):
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or len(rows) != len(winner):
-            raise InputError(
-                f"{name} in preferences must be a list of row numbers, not {rows.ndim}-dimensional "
-                f"{rows.dtype}, and as long as the other"
-            )
-    weight = np.ones(len(winner))
-    if len(preferences) == 3 and preferences[2] is not None:
-        weight = _weights("weight in preferences", preferences[2], len(winner), "pair")
+    count, given = len(winner), preferences[2] if len(preferences) == 3 else None
+    found = one_per_row(given, "weight in preferences", group_rows(None, count), count, low=0.0)
+    weight = np.ones(count) if found is None else found
     if not weight.any():
         raise InputError("preferences is empty: at least one pair must count")
     n_documents = len(data)
@@ -290,7 +264,13 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
         from leanrank.data.tables.frames import frame_data
 
         return frame_data(given)
-    return RankingData(*_parts(given, name))
+    if not isinstance(given, (tuple, list)) or len(given) != 3:
+        raise InputError(
+            f"{name} must be a RankingData, a data frame or a tuple (X, y, qid), not "
+            f"{type(given).__name__}"
+        )
+    X, y, qid = given
+    return RankingData(X, y, qid, feature_names=column_names(X))
 
 
 def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
@@ -304,27 +284,15 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
     Traceback (most recent call last):
     leanrank.errors.InputError: validation: X has 1 features, but MinBatSRank is expecting 2 ...
     """
-    if validation is None:
-        return None
     try:
-        if isinstance(validation, RankingData):
-            checked_features(ranker, validation)
-            return validation
-        X, y, qid = _parts(validation, "validation")
-        return RankingData(validated_matrix(ranker, X, reset=False), y, qid)
+        data = as_data(validation)
+        if data is not None:
+            checked_features(ranker, data)
+        return data
     except ValueError as error:
-        text = " ".join(str(error).split())
+        text = str(error)
         prefix = "" if text.startswith("validation ") else "validation: "
         raise InputError(f"{prefix}{text}") from error
-
-
-def _parts(given: Any, name: str) -> tuple[Any, Any, Any]:
-    if isinstance(given, (tuple, list)) and len(given) == 3:
-        return given[0], given[1], given[2]
-    raise InputError(
-        f"{name} must be a RankingData, a data frame or a tuple (X, y, qid), not "
-        f"{type(given).__name__}"
-    )
 
 
 RARE = 10
