@@ -285,7 +285,7 @@ for _system in (
         sparse_path=True, cluster=True, purpose="sparse weights by comparing pairs",
     ),
     System(
-        "greedyrankrls", "GreedyRankRLS", ".greedy_rankrls",
+        "greedyrankrls", "GreedyRankRLS", ".leave_query_out",
         "Greedy RankRLS", "Pahikkala et al. 2010",
         Space("greedyrankrls", grid={"alpha": decades(-4, 0)}, sweep=Sizes(50)),
         Space(
@@ -343,7 +343,7 @@ for _system in (
         cluster=True, purpose="dense weights by least squares on pairs, in one step",
     ),
     System(
-        "rankrlscv", "RankRLSCV", ".rankrls", "RankRLS, own CV", "Pahikkala et al. 2009",
+        "rankrlscv", "RankRLSCV", ".leave_query_out", "RankRLS, own CV", "Pahikkala et al. 2009",
         Space("rankrlscv", {"alphas": decades(-6, 2)}),
         purpose="as rankrls, its strength chosen by leaving queries out",
     ),
@@ -417,7 +417,7 @@ for _system in (
         streams=True, purpose="stochastic pair descent for very long data",
     ),
     System(
-        "lcra", "LCRA", ".lcra", "LCRA", "Tsivtsivadze et al. 2012",
+        "lcra", "LCRA", ".pairs", "LCRA", "Tsivtsivadze et al. 2012",
         *_twice(
             Space(
                 "lcra",

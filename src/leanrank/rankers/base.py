@@ -23,7 +23,7 @@ from leanrank.errors import InputError, ModelError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.model.scoring import rank_within_queries, weighted_sums
-from leanrank.rankers.dask import ClusterData, cluster_data, fit_partitions, lazy_predict
+from leanrank.rankers.dask import ClusterData, data_on_cluster, fit_partitions, lazy_predict
 from leanrank.rankers.inputs import (
     check_labels,
     checked_features,
@@ -33,7 +33,6 @@ from leanrank.rankers.inputs import (
     held_out_data,
     names_of,
     refuse_beside_data,
-    validated_data,
     warn_of_units,
     warn_without_qid,
 )
@@ -93,7 +92,7 @@ class BaseRanker(BaseEstimator):
     _takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _constraints: ClassVar[Constraints] = CONSTRAINTS
     _used_with: ClassVar[Uses] = {}
-    """Parameters that take effect only with some values of another."""
+    """Parameters that take effect only with some values of another; None: any but None."""
 
     n_features_in_: int
 
@@ -227,10 +226,12 @@ class BaseRanker(BaseEstimator):
         ``parts`` are what RankingData takes. ``first`` tells whether this is the first of several
         parts of the data; None: these are all.
         """
+        normalize = getattr(self, "normalize", "query")
         if is_dask(X) or isinstance(X, ClusterData):
-            return cluster_data(  # type: ignore[return-value]
-                self, X, y, qid, preferences=preferences, gain_weight=gain_weight, **parts
-            )
+            parts |= {"preferences": preferences, "gain_weight": gain_weight}
+            data = data_on_cluster(self, X, y, qid, **parts)
+            none = Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
+            return data, none  # type: ignore[return-value]
         check_parameters(self)
         explicit = preferences is not None
         if isinstance(X, ClickLog):
@@ -266,11 +267,10 @@ class BaseRanker(BaseEstimator):
             }.items()
         }
         edges = grouped_edges(preferences, data, grouped=data is X) if explicit else None
-        return data, Labels(**arrays, normalize=getattr(self, "normalize", "query"), edges=edges)
+        return data, Labels(**arrays, normalize=normalize, edges=edges)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
-        weights = getattr(self, "coef_", None)
-        if weights is not None and not weights.any():
+        if getattr(self, "sparsity_", None) == 0.0:
             warn(
                 f"{type(self).__name__} learned a model without features, so every score is 0: "
                 f"{self._remedy_if_empty(data, labels)}"
@@ -361,7 +361,14 @@ class BaseRanker(BaseEstimator):
         self.to_model().save(Path(path))
 
     def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
-        return validated_data(self, X, y, qid, parts, needs_y=needs_y)
+        """Check features and labels, and group them; ``parts`` are what RankingData takes."""
+        if y is None and needs_y:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
+                "one label per document"
+            )
+        matrix = self._checked_features(X, reset=True)
+        return RankingData(matrix, y, qid, feature_names=self._names(), **parts)
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, column_values
-from leanrank.errors import InputError, warn
+from leanrank.errors import InputError
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
@@ -253,11 +253,10 @@ class RankBoost(BaseRanker):
         sizes = np.abs([one.value for one in self.weak_rankers_])
         importances = np.bincount(features, sizes, self.n_features_in_)
         self.feature_importances_ = importances.astype(np.float64, copy=False)
-        if not found:
-            warn(
-                "RankBoost learned a model without features: no feature differs within a query "
-                "between documents of different levels, so every score is 0"
-            )
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return "give features that differ within a query between documents of different levels"
 
     @property
     def _takes_nan(self) -> bool:

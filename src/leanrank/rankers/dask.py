@@ -23,6 +23,8 @@ from leanrank.problem.shard import Shard
 from leanrank.rankers.inputs import check_finite, check_labels, take_names, warn_of_units
 from leanrank.rankers.parameters import check_parameters
 
+PER_DOCUMENT = ("sample_weight", "offset", "gain_weight")
+
 
 @dataclass(frozen=True)
 class ClusterData:
@@ -71,23 +73,17 @@ def _of_features(part: Shard, function: Callable[..., Any], *more: Any) -> Any:
     return function(part.data.X, *more) if len(part.data) else None
 
 
-def data_on_cluster(ranker: Any, X: Any, y: Any = None, qid: Any = None, **given: Any) -> Any:
-    """Read a collection once, for several fits of a ranker; takes what ``cluster_data`` takes."""
-    return cluster_data(clone(ranker), X, y, qid, **given)[0]
-
-
-def cluster_data(
+def data_on_cluster(
     ranker: Any,
     X: Any,
-    y: Any,
-    qid: Any,
+    y: Any = None,
+    qid: Any = None,
     *,
     preferences: Any = None,
-    gain_weight: Any = None,
     any_units: bool = False,
     **given: Any,
-) -> tuple[ClusterData, Labels]:
-    """Check what ``fit`` was given on Dask; the labels stay with the documents.
+) -> ClusterData:
+    """Read a collection for one fit of a ranker or several; the labels stay with the documents.
 
     With ``any_units`` nothing is said about features of very different spread.
     """
@@ -95,7 +91,7 @@ def cluster_data(
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
         take_names(ranker, X)
-        return X, _no_labels(ranker)
+        return X
     if not ranker._fits_on_cluster:
         raise InputError(
             f"{name} needs all documents in memory: give X.compute() if they fit, or fit one of "
@@ -104,10 +100,9 @@ def cluster_data(
     if preferences is not None or given.get("group") is not None:
         what = "preferences" if preferences is not None else "group"
         raise InputError(f"{name} takes no {what} on Dask, where rows have no numbers: give y, qid")
-    columns = {name: given.get(name) for name in ("sample_weight", "offset")}
     partitions = read_partitions(
         X,
-        {"y": y, "qid": qid, "gain_weight": gain_weight, **columns},
+        {"y": y, "qid": qid, **{name: given.get(name) for name in PER_DOCUMENT}},
         query_weight=given.get("query_weight"),
         check=partial(_check, name, ranker._takes_nan),
     )
@@ -121,12 +116,7 @@ def cluster_data(
     take_names(ranker, data)
     if not ranker._takes_nan and not any_units:
         warn_of_units(data, slow=ranker._slow_unscaled)
-    return data, _no_labels(ranker)
-
-
-def _no_labels(ranker: Any) -> Labels:
-    normalize = getattr(ranker, "normalize", "query")
-    return Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
+    return data
 
 
 def _check(name: str, allow_nan: bool, data: RankingData) -> None:

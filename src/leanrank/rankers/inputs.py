@@ -45,19 +45,6 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     return matrix
 
 
-def validated_data(
-    estimator: Any, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool
-) -> RankingData:
-    """Check features and labels, and group them by query; ``parts`` are what RankingData takes."""
-    if y is None and needs_y:
-        raise InputError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
-            "one label per document"
-        )
-    matrix = validated_matrix(estimator, X, reset=True)
-    return RankingData(matrix, y, qid, feature_names=names_of(estimator), **parts)
-
-
 def refuse_beside_data(**given: Any) -> None:
     """Reject what a RankingData brings itself."""
     for name, value in given.items():

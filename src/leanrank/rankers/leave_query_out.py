@@ -1,71 +1,340 @@
-"""Exact leave-query-out: scores without training again, and what is chosen by them."""
+"""RankRLS that chooses by exact leave-query-out: features one by one, or the strength."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from leanrank._numbers import check_number
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
-from leanrank.execution import make_executor, single_threaded_blas
+from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
-from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.base import BaseLinearRanker
+from leanrank.rankers.inputs import held_out_data
+from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, report, seed_of
+from leanrank.rankers.path import descending, measure_models
+from leanrank.rankers.rankrls import centred_on_queries
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.spectrum import Spectrum, leave_query_out_scores
+from leanrank.solvers.least_squares.greedy import make_state
+from leanrank.solvers.least_squares.greedy_search import Choice, forward, nested_weights
+from leanrank.solvers.least_squares.spectrum import factorise, leave_query_out_scores
+
+MOST_SELECTED = 50
+"""Default of ``max_features`` without a budget."""
 
 
-class LeaveQueryOut(BaseRanker):
-    """A ranker that can leave out each query without training again; it defines ``_factorise``."""
+@dataclass(eq=False, repr=False)
+class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
+    """RankRLS on few features, added one by one (Pahikkala et al. 2010).
 
-    alpha: float
-    n_jobs: int | None
+    Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
+    is exact, and all steps together take time linear in documents, features and steps. One fit
+    gives the model of every size up to the last.
 
-    def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
-        raise AssertionError(f"{type(self).__name__} must define _factorise")
+    Parameters
+    ----------
+    n_features_to_select : int or "auto", default="auto"
+        Number of features. "auto" selects up to ``max_features`` and keeps the number chosen by
+        ``select_by`` and ``rule``.
+    alpha : float, default=1e-3
+        Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
+    criterion : {"lqo", "training"}, default="lqo"
+        Criterion of the choice: the leave-query-out squared error, or the training error with its
+        penalty. With a single query, "training" is used.
+    normalize : {"query", "term", "none"}, default="query"
+        As for RankRLS.
+    max_features : int, optional
+        Limit of "auto"; by default 50, or what ``budget`` allows.
+    select_by : str, default="criterion"
+        For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
+        scores of each size.
+    rule : {"best", "1se"}, default="best"
+        For "auto": the best size, or the smallest within one standard error of it.
+    convention : str, default="standard"
+        Of the measure.
+    memory : {"standard", "low"}, default="standard"
+        "standard" holds two residuals of each feature: O(kmn) time, O(mn) memory for k of n
+        features and m documents. "low" recomputes them: O(k²mn) time, O(km + nnz) memory.
+    fitting : {"pre", "back"}, default="pre"
+        "pre" measures a candidate together with the refitted weights of the others. "back", made
+        for sparse data, measures it with the others frozen at what the remaining queries gave them,
+        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as
+        "low". The chosen weights are refitted after each choice.
+    candidates : int, optional
+        Number of features to try per step, drawn at random; with "low" or "back" it shortens the
+        time.
+    costs : array-like or dict by feature, optional
+        Cost of each feature; features are chosen by gain per cost.
+    budget : float, optional
+        Largest total cost; with "auto", features are added while they are affordable.
+    random_state : int, RandomState or None, default=0
+        For ``candidates``.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+    verbose : int, default=0
+        1 prints a line of progress per step.
 
-    def leave_query_out(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        alphas: Iterable[float] | None = None,
-        **options: Any,
-    ) -> FloatArray:
-        """Score every document by the model of the *other* queries, exactly, in closed form.
+    Attributes
+    ----------
+    selected_ : array of int64
+        The features, from 0, in order of choice.
+    coef_ : array of shape (n_features,)
+    n_features_to_select_ : int
+        Number of features kept.
+    subsets_ : list of array
+        The features of each size; each contains the one before.
+    coef_path_ : array of shape (sizes, n_features)
+        The weights of each size: ``coef_path_[k - 1]`` has k features.
+    criterion_path_ : array
+        The leave-query-out squared error of each size.
+    select_path_ : array of shape (sizes, queries)
+        ``select_by`` on each left-out query, higher is better; NaN where undefined.
 
-        Nothing is trained again: one factorisation serves all queries and all alphas. A query that
-        is left out takes its loss out of the objective and changes nothing else, so with
-        ``normalize="none"`` the scores are those of training on the other queries; with another
-        normalisation its divisor stays that of all queries.
+    Notes
+    -----
+    The leave-query-out error of a size is exact for its subset of features, but the subset was
+    chosen with all queries: as an estimate of the error on new queries it is optimistic.
+    Validation data has no such bias: see ``measure_path``.
 
-        Parameters
-        ----------
-        X, y, qid : as for fit
-        alphas : iterable of float, optional
-            Positive strengths; by default the ranker's own.
-        **options
-            What else ``fit`` takes.
+    Examples
+    --------
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import GreedyRankRLS
+    >>> data = make_ranking(n_queries=40, n_features=30, n_informative=4, random_state=0)
+    >>> ranker = GreedyRankRLS(4, alpha=0.01).fit(data.X, data.y, qid=data.qid)
+    >>> len(ranker.selected_), int((ranker.coef_ != 0).sum())
+    (4, 4)
+    >>> ranker.transform(data.X).shape == (len(data), 4)
+    True
+    """
 
-        Returns
-        -------
-        array of shape (n_alphas, documents)
-            In the order of ``alphas`` and of the rows given.
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {}
+
+    n_features_to_select: int | str = "auto"
+    alpha: float = 1e-3
+    _: KW_ONLY
+    criterion: str = "lqo"
+    normalize: str = "query"
+    max_features: int | None = None
+    select_by: str = "criterion"
+    rule: str = "best"
+    convention: str = "standard"
+    memory: str = "standard"
+    fitting: str = "pre"
+    candidates: int | None = None
+    costs: Any = None
+    budget: float | None = None
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    _constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
+    _used_with: ClassVar[Uses] = {
+        "memory": ("fitting", ("pre",)),
+        **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
+    }
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
+        alpha = float(self.alpha)
+        if self.budget is not None and self.costs is None:
+            raise InputError("budget needs costs: give the cost of each feature")
+        n_steps = self._count_steps(data.n_features)
+        choice = self._choice(data.n_features)
+        executor = make_executor(self.n_jobs)
+        centred = centred_on_queries(data, labels)
+        warn_of_single_query(centred, "features are chosen by the training error")
+        criterion = "training" if centred.only_query >= 0 else self.criterion
+        kind = "frozen" if self.fitting == "back" else self.memory
+        state = make_state(kind, centred, alpha, executor, criterion)
+        subsets = forward(
+            state, n_steps, choice, lambda residual: self._on_left_out(residual, centred, data)
+        )
+        if not subsets:
+            raise InputError(
+                f"budget={self.budget} is below the cost of every feature: the cheapest costs "
+                f"{0.0 if choice.costs is None else choice.costs.min():g}"
+            )
+        self._weights = nested_weights(centred, subsets[-1].features, alpha)
+        self.subsets_ = [subset.features for subset in subsets]
+        self.criterion_path_ = np.array([subset.criterion for subset in subsets])
+        self.select_path_ = np.array([subset.by_query for subset in subsets])
+        for subset in subsets:
+            size, last = len(subset.features), int(subset.features[-1])
+            report(self, {"features": size, "last": last, "criterion": float(subset.criterion)})
+        if self.n_features_to_select == "auto":
+            kept = choose_size(self.select_path_, self.rule, self.select_by) + 1
+        else:
+            kept = len(subsets)
+        self._keep_size(kept)
+
+    def _keep_size(self, size: int) -> None:
+        self.n_features_to_select_ = size
+        self.selected_ = self.subsets_[size - 1]
+        self.coef_ = self._of_size(size)
+
+    def _of_size(self, size: int) -> FloatArray:
+        coef = np.zeros(self.n_features_in_)
+        coef[self.subsets_[size - 1]] = self._weights[size - 1]
+        return coef
+
+    @property
+    def coef_path_(self) -> FloatArray:
+        """The weights of each size, one per row."""
+        check_is_fitted(self, "subsets_")
+        return np.array([self._of_size(size) for size in range(1, len(self.subsets_) + 1)])
+
+    def resize(self, size: int) -> GreedyRankRLS:
+        """Keep another size of the path: changes ``coef_`` and ``selected_``;
+        nothing is refitted.
         """
-        listed = [self.alpha] if alphas is None else alphas
-        grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
-        twin = clone(self)
-        with single_threaded_blas():
-            data, labels = twin._data_and_labels(X, y, qid, **options)
-            spectrum = twin._factorise(data, labels)
-            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
-        return scores if data is X else data.restore(scores.T).T
+        check_is_fitted(self, "subsets_")
+        if isinstance(size, bool) or size not in range(1, len(self.subsets_) + 1):
+            raise InputError(f"size={size!r}: sizes from 1 to {len(self.subsets_)} were fitted")
+        self._keep_size(int(size))
+        return self
+
+    def measure_path(
+        self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "ndcg@10",
+        convention: str = "standard",
+    ) -> FloatArray:  # fmt: skip
+        """Measure every size on validation data; returns one mean per size.
+
+        ``resize(1 + measure_path(…).argmax())`` keeps the best.
+        """
+        check_is_fitted(self, "subsets_")
+        data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
+        return measure_models(self.coef_path_, data, [measure], convention)[measure]
+
+    def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
+        """Measure a leave-query-out residual on each query; higher is better."""
+        if self.select_by == "criterion":
+            return -squared_by_query(residual, centred)
+        fitted = centred.target - residual
+        scores = np.divide(fitted, centred.root, out=np.zeros_like(fitted), where=centred.root > 0)
+        return measure_scores(scores[None], centred, data, self.select_by, self.convention)[0]
+
+    def _count_steps(self, n_features: int) -> int:
+        wanted = self.n_features_to_select
+        if wanted == "auto":
+            most = self.max_features
+            if most is None:
+                most = n_features if self.budget is not None else MOST_SELECTED
+            return min(n_features, int(most))
+        if int(wanted) > n_features:
+            raise InputError(
+                f"n_features_to_select={wanted} is more than the {n_features} features of X"
+            )
+        return int(wanted)
+
+    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        del data, labels
+        return "give features that differ between the documents of a query"
+
+    def _choice(self, n_features: int) -> Choice:
+        costs = self._by_feature("costs", n_features, 0.0)
+        if costs is not None and not (
+            costs.shape == (n_features,) and (np.isfinite(costs) & (costs >= 0)).all()
+        ):
+            raise InputError(
+                f"costs must be {n_features} finite numbers, one per feature, none negative"
+            )
+        budget = np.inf if self.budget is None else float(self.budget)
+        generator = np.random.default_rng(seed_of(self.random_state))
+        return Choice(n_features, self.candidates, costs, budget, generator)
+
+    def transform(self, X: Any) -> Any:
+        """Keep the columns of the selected features, in their order in X; also of a RankingData."""
+        if isinstance(X, RankingData):
+            self._checked_features(X)
+            chosen = self.get_support(indices=True)
+            names = X.feature_names
+            named = None if names is None else [names[i] for i in chosen]
+            return X.replace(X=X.X[:, chosen], feature_names=named)
+        return super().transform(X)
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self, "selected_")
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.selected_] = True
+        return mask
+
+
+@dataclass(eq=False, repr=False)
+class RankRLSCV(BaseLinearRanker):
+    """RankRLS with the alpha that ranks each query best when that query is left out of training.
+
+    The leave-query-out scores are exact and cost little more than one fit: one factorisation serves
+    every alpha and every query.
+
+    Parameters
+    ----------
+    alphas : iterable of float, default=1e-6 … 1e2 by factors of ten
+        Positive strengths to choose from.
+    measure : str, default="ndcg@10"
+        Any measure of ``leanrank.metrics.evaluate``, or "loss" for the squared loss itself.
+    convention : str, default="standard"
+        How the measure treats ties, short lists and so on.
+    rule : {"best", "1se"}, default="best"
+        The best alpha, or the largest one whose measure is within one standard error of the best.
+    normalize : {"query", "term", "none"}, default="query"
+        As for RankRLS.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    alpha_ : float
+        The chosen strength; among equals the largest.
+    alphas_ : array
+        Ascending.
+    measures_ : array of shape (n_alphas,)
+        The mean measure of the leave-query-out scores of each alpha.
+
+    Examples
+    --------
+    >>> from leanrank import make_ranking
+    >>> from leanrank.rankers import RankRLSCV
+    >>> data = make_ranking(n_queries=30, random_state=0)
+    >>> ranker = RankRLSCV(alphas=[1e-4, 1e-2, 1.0, 100.0]).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.alpha_ < 100
+    True
+    """
+
+    alphas: Iterable[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+    _: KW_ONLY
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    rule: str = "best"
+    normalize: str = "query"
+    n_jobs: int | None = None
+
+    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
+        del held_out
+        grid = descending(self.alphas)[::-1]
+        if grid[0] <= 0:
+            raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
+        centred = centred_on_queries(data, labels)
+        warn_of_single_query(centred, "the largest alpha is taken")
+        spectrum = factorise(centred)
+        scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+        values = measure_scores(scores, centred, data, self.measure, self.convention)
+        # from the simplest model to the most flexible
+        chosen = len(grid) - 1 - choose_size(values[::-1], self.rule, self.measure)
+        self.alphas_ = grid
+        self.alpha_ = float(grid[chosen])
+        with np.errstate(invalid="ignore"):
+            means = np.nanmean(values, axis=1)
+        self.measures_ = -means if self.measure == "loss" else means
+        self.coef_ = spectrum.weights(self.alpha_)
 
 
 def measure_scores(
@@ -96,7 +365,9 @@ def measure_scores(
 
     kept = np.arange(len(data))
     if data.sample_weight is not None:
-        kept = np.repeat(kept, _counts(data.sample_weight))
+        weight = data.sample_weight
+        whole = bool((weight == np.round(weight)).all()) and weight.max(initial=0.0) < 1e6
+        kept = np.repeat(kept, (weight if whole else weight > 0).astype(np.int64))
     labels, queries = data.y[kept], centred.query_of[kept]
     ids = None if data.doc_ids is None else data.doc_ids[kept]
     out = np.full((len(scores), data.n_queries), np.nan)
@@ -150,8 +421,3 @@ def squared_by_query(residual: FloatArray, centred: Centred) -> FloatArray:
     """Sum the squares of a residual over each query."""
     n_queries = len(centred.query_ptr) - 1
     return np.asarray(np.bincount(centred.query_of, residual**2, n_queries), dtype=np.float64)
-
-
-def _counts(weights: FloatArray) -> IntArray:
-    whole = bool(np.all(weights == np.round(weights))) and float(weights.max(initial=0.0)) < 1e6
-    return (weights if whole else weights > 0).astype(np.int64)

@@ -31,7 +31,14 @@ from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.dask import relabelling
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.knots import curve_design, curve_parts
-from leanrank.rankers.parameters import CONSTRAINTS, Constraints, reject_unused, report, words
+from leanrank.rankers.parameters import (
+    CONSTRAINTS,
+    Constraints,
+    Uses,
+    reject_unused,
+    report,
+    words,
+)
 from leanrank.rankers.surfaces import pairs_of
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
@@ -39,6 +46,10 @@ from leanrank.solvers.newton.solver import Newton
 
 if TYPE_CHECKING:
     from leanrank.rankers.path import Path
+
+
+NAMED = ("l1", "l2", "elastic-net", "groups")
+"""Penalties by name; a penalty object says by itself what the other parameters would."""
 
 
 @dataclass(eq=False, repr=False)
@@ -158,7 +169,13 @@ class LinearRanker(BaseLinearRanker):
     _fits_on_cluster = True
     _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
-        "penalty": [words("l1", "l2", "elastic-net", "groups"), Penalty],
+        "penalty": [words(*NAMED), Penalty],
+    }
+    _used_with: ClassVar[Uses] = {
+        **dict.fromkeys(("monotone", "pairs"), ("curves", None)),
+        "l1_ratio": ("penalty", ("elastic-net", "groups")),
+        "groups": ("penalty", ("groups",)),
+        **dict.fromkeys(("group_ratio", "penalty_factors", "signs"), ("penalty", NAMED)),
     }
 
     def _make_loss(self) -> Loss[Any]:
@@ -180,10 +197,7 @@ class LinearRanker(BaseLinearRanker):
         """
         loss, executor = self._make_loss(), executor or make_executor(self.n_jobs)
         self.ramps_ = None
-        if self.curves is None:
-            reject_unused(self, ("monotone",), "curves=None: use signs")
-            reject_unused(self, ("pairs",), "curves=None: give curves too")
-        else:
+        if self.curves is not None:
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
         if isinstance(X, Shards):
@@ -213,23 +227,14 @@ class LinearRanker(BaseLinearRanker):
         """Return the penalty at a strength."""
         penalty = self.penalty
         if isinstance(penalty, Penalty):
-            names = ("l1_ratio", "groups", "group_ratio", "penalty_factors", "signs")
-            reject_unused(self, names, "a penalty object, which says all of it")
             if len(penalty.excluded) != n_features:
                 raise InputError(
                     f"the penalty is made for {len(penalty.excluded)} features but X has "
                     f"{n_features}: make it for as many"
                 )
             return penalty.times(alpha)
-        if penalty != "groups":
-            reject_unused(self, ("groups",), f"penalty={penalty!r}: use 'groups'")
-            if self.curves is None:
-                reject_unused(self, ("group_ratio",), f"penalty={penalty!r}: use 'groups'")
-        given = self.l1_ratio
-        if penalty in ("l1", "l2"):
-            reject_unused(self, ("l1_ratio",), f"penalty={penalty!r}: use 'elastic-net'")
-            given = float(penalty == "l1")
-        elif given is None:
+        given = {"l1": 1.0, "l2": 0.0}.get(penalty, self.l1_ratio)
+        if given is None:
             given = 1.0 if penalty == "groups" else 0.5
         share = check_number("l1_ratio", given, open_low=penalty == "groups", high=1.0)
         norms = 0.5 if self.group_ratio is None else float(self.group_ratio)
@@ -239,7 +244,7 @@ class LinearRanker(BaseLinearRanker):
         else:
             groups, factors, signs = curve_parts(self, self.ramps_, self._names())
         if share == 0.0 or (self.ramps_ is None and penalty != "groups"):
-            reject_unused(self, ("group_ratio",), "l1_ratio=0")
+            reject_unused(self, ("group_ratio",), "a penalty without norms of groups")
             return ElasticNet.build(alpha, share, n_features, factors, signs)
         return GroupPenalty.build(
             alpha, share, n_features, groups, group_ratio=norms, factors=factors, signs=signs
@@ -258,8 +263,13 @@ class LinearRanker(BaseLinearRanker):
 
     def _solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
         """Solve a problem at a strength, from weights w or from zero."""
-        penalty = self._make_penalty(alpha, problem.n_features)
-        return self._stopping_solver().solve(problem, penalty, w)
+        solver = replace(
+            self._make_solver(),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=partial(report, self),
+        )
+        return solver.solve(problem, self._make_penalty(alpha, problem.n_features), w)
 
     def _solve_path(
         self, problem: Problem, grid: FloatArray, w: FloatArray | None = None
@@ -271,20 +281,13 @@ class LinearRanker(BaseLinearRanker):
             w = solutions[-1].w
         return solutions
 
-    def _stopping_solver(self) -> Solver:
-        report_all = partial(report, self)
-        return replace(
-            self._make_solver(), tol=self.tol, max_iter=self.max_iter, callback=report_all
-        )
-
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
         problem = self._make_problem(data.X, labels)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None:
             start = start.copy() if len(start) == problem.n_features else None
-        penalty = self._make_penalty(self.alpha, problem.n_features)
-        solution = self._stopping_solver().solve(problem, penalty, start)
+        solution = self._solve(problem, self.alpha, start)
         self.dual_gap_, self.objective_ = solution.gap, solution.objective
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.converged:

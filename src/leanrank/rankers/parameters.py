@@ -32,7 +32,7 @@ from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import Measure
 
 Constraints: TypeAlias = dict[str, list[Any]]
-Uses: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
+Uses: TypeAlias = Mapping[str, tuple[str, tuple[str, ...] | None]]
 
 
 class Words(StrOptions):
@@ -136,8 +136,9 @@ def check_parameters(ranker: Any) -> None:
         raise InputError(re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)) from None
     for name, (other, users) in ranker._used_with.items():
         value = getattr(ranker, other)
-        if not (isinstance(value, str) and value in users):
-            reject_unused(ranker, (name,), f"{other}={value!r}")
+        if value is None if users is None else not (isinstance(value, str) and value in users):
+            shown = repr(value) if isinstance(value, str | None) else type(value).__name__
+            reject_unused(ranker, (name,), f"{other}={shown}")
 
 
 def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from leanrank._numbers import check_number
 from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError
@@ -20,14 +21,8 @@ from leanrank.model import Model
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.base import BaseLinearRanker
+from leanrank.rankers.base import BaseLinearRanker, BaseRanker
 from leanrank.rankers.inputs import held_out_data
-from leanrank.rankers.leave_query_out import (
-    LeaveQueryOut,
-    choose_size,
-    measure_scores,
-    warn_of_single_query,
-)
 from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses
 from leanrank.rankers.path import Path, descending, path_of
 from leanrank.solvers.base import Solution
@@ -46,6 +41,54 @@ from leanrank.solvers.least_squares.spectrum import (
     factorise_kernel,
     leave_query_out_scores,
 )
+
+
+class LeaveQueryOut(BaseRanker):
+    """A ranker that can leave out each query without training again; it defines ``_factorise``."""
+
+    alpha: float
+    n_jobs: int | None
+
+    def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
+        raise AssertionError(f"{type(self).__name__} must define _factorise")
+
+    def leave_query_out(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        alphas: Iterable[float] | None = None,
+        **options: Any,
+    ) -> FloatArray:
+        """Score every document by the model of the *other* queries, exactly, in closed form.
+
+        Nothing is trained again: one factorisation serves all queries and all alphas. A query that
+        is left out takes its loss out of the objective and changes nothing else, so with
+        ``normalize="none"`` the scores are those of training on the other queries; with another
+        normalisation its divisor stays that of all queries.
+
+        Parameters
+        ----------
+        X, y, qid : as for fit
+        alphas : iterable of float, optional
+            Positive strengths; by default the ranker's own.
+        **options
+            What else ``fit`` takes.
+
+        Returns
+        -------
+        array of shape (n_alphas, documents)
+            In the order of ``alphas`` and of the rows given.
+        """
+        listed = [self.alpha] if alphas is None else alphas
+        grid = np.array([check_number("alpha", a, open_low=True) for a in listed])
+        twin = clone(self)
+        with single_threaded_blas():
+            data, labels = twin._data_and_labels(X, y, qid, **options)
+            spectrum = twin._factorise(data, labels)
+            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+        return scores if data is X else data.restore(scores.T).T
 
 
 @dataclass(eq=False, repr=False)
@@ -90,18 +133,20 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         del held_out
-        alpha, loss = float(self.alpha), SquaredLoss()
-        if isinstance(data.X, Shards):
-            self.coef_ = solve_ridge(ShardedProblem(data.X, loss, self.normalize), alpha)
-            return
-        plan = loss.prepare(labels)
-        problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
-        if len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION:
-            w = iterate_ridge(problem, alpha, len(data))
-            dual = Centred.from_plan(data.X, plan)
-            self.coef_ = solve_ridge_dual(dual, alpha) if w is None else w
-        else:
+        alpha, problem = float(self.alpha), self._problem(data, labels)
+        few = len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION
+        if isinstance(data.X, Shards) or not few:
             self.coef_ = solve_ridge(problem, alpha)
+            return
+        w = iterate_ridge(problem, alpha, len(data))
+        dual = centred_on_queries(data, labels)
+        self.coef_ = solve_ridge_dual(dual, alpha) if w is None else w
+
+    def _problem(self, data: RankingData, labels: Labels) -> Problem:
+        loss = SquaredLoss()
+        if isinstance(data.X, Shards):
+            return ShardedProblem(data.X, loss, self.normalize)
+        return MemoryProblem(data.X, loss, loss.prepare(labels), make_executor(self.n_jobs))
 
     def path(
         self,
@@ -136,99 +181,21 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         twin = clone(self)
         data, labels = twin._data_and_labels(X, y, qid, **options)
         twin._count_queries(data, labels)
-        grid = descending(alphas)
-        held_out = held_out_data(twin, validation)
-        loss = SquaredLoss()
-        problem: Problem
+        grid, held_out = descending(alphas), held_out_data(twin, validation)
         with single_threaded_blas():
+            problem = twin._problem(data, labels)
             if isinstance(data.X, Shards):
-                problem = ShardedProblem(data.X, loss, self.normalize)
                 coefs = solve_ridge_path(problem, grid.tolist())
             else:
-                plan = loss.prepare(labels)
-                spectrum = self._factorise(data, labels)
-                coefs = np.array([spectrum.weights(float(alpha)) for alpha in grid])
-                problem = MemoryProblem(data.X, loss, plan, make_executor(self.n_jobs))
-            solutions = [
-                Solution(
-                    w, problem.at(w) + 0.5 * alpha * float(np.sum(w**2)), 0.0, 0.0, 1, True, []
-                )
-                for alpha, w in zip(grid.tolist(), coefs, strict=True)
-            ]
+                coefs = np.array(list(map(twin._factorise(data, labels).weights, grid.tolist())))
+            solutions = []
+            for alpha, w in zip(grid.tolist(), coefs, strict=True):
+                objective = problem.at(w) + 0.5 * alpha * float(np.sum(w**2))
+                solutions.append(Solution(w, objective, 0.0, 0.0, 1, True))
         return path_of(twin, grid, solutions, held_out, measures, convention)
 
     def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
-        return factorise(Centred.from_plan(data.X, SquaredLoss().prepare(labels)))
-
-
-@dataclass(eq=False, repr=False)
-class RankRLSCV(BaseLinearRanker):
-    """RankRLS with the alpha that ranks each query best when that query is left out of training.
-
-    The leave-query-out scores are exact and cost little more than one fit: one factorisation serves
-    every alpha and every query.
-
-    Parameters
-    ----------
-    alphas : iterable of float, default=1e-6 … 1e2 by factors of ten
-        Positive strengths to choose from.
-    measure : str, default="ndcg@10"
-        Any measure of ``leanrank.metrics.evaluate``, or "loss" for the squared loss itself.
-    convention : str, default="standard"
-        How the measure treats ties, short lists and so on.
-    rule : {"best", "1se"}, default="best"
-        The best alpha, or the largest one whose measure is within one standard error of the best.
-    normalize : {"query", "term", "none"}, default="query"
-        As for RankRLS.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,)
-    alpha_ : float
-        The chosen strength; among equals the largest.
-    alphas_ : array
-        Ascending.
-    measures_ : array of shape (n_alphas,)
-        The mean measure of the leave-query-out scores of each alpha.
-
-    Examples
-    --------
-    >>> from leanrank import make_ranking
-    >>> from leanrank.rankers import RankRLSCV
-    >>> data = make_ranking(n_queries=30, random_state=0)
-    >>> ranker = RankRLSCV(alphas=[1e-4, 1e-2, 1.0, 100.0]).fit(data.X, data.y, qid=data.qid)
-    >>> ranker.alpha_ < 100
-    True
-    """
-
-    alphas: Iterable[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-    _: KW_ONLY
-    measure: str = "ndcg@10"
-    convention: str = "standard"
-    rule: str = "best"
-    normalize: str = "query"
-    n_jobs: int | None = None
-
-    def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
-        grid = descending(self.alphas)[::-1]
-        if grid[0] <= 0:
-            raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
-        centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
-        warn_of_single_query(centred, "the largest alpha is taken")
-        spectrum = factorise(centred)
-        scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
-        values = measure_scores(scores, centred, data, self.measure, self.convention)
-        # from the simplest model to the most flexible
-        chosen = len(grid) - 1 - choose_size(values[::-1], self.rule, self.measure)
-        self.alphas_ = grid
-        self.alpha_ = float(grid[chosen])
-        with np.errstate(invalid="ignore"):
-            means = np.nanmean(values, axis=1)
-        self.measures_ = -means if self.measure == "loss" else means
-        self.coef_ = spectrum.weights(self.alpha_)
+        return factorise(centred_on_queries(data, labels))
 
 
 @dataclass(eq=False, repr=False)
@@ -343,7 +310,7 @@ class KernelRankRLS(LeaveQueryOut):
             kernel = dense.astype(np.float64)[:, self._columns]
         else:
             kernel = self._similarities(data.X, data.X)
-        centred = Centred.from_plan(data.X, SquaredLoss().prepare(labels))
+        centred = centred_on_queries(data, labels)
         outer = centred.project(centred.root[:, None] * kernel.T).T
         return factorise_kernel(centred, outer)
 
@@ -371,3 +338,8 @@ class KernelRankRLS(LeaveQueryOut):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def centred_on_queries(data: RankingData, labels: Labels) -> Centred:
+    """Return the least-squares problem of RankRLS, each query centred."""
+    return Centred.from_plan(data.X, SquaredLoss().prepare(labels))

@@ -28,7 +28,19 @@ ADAPTIVE_ROUNDS = 2
 
 
 @dataclass(eq=False, repr=False)
-class SparseRank(LinearRanker):
+class WeightsRanker(LinearRanker):
+    """A linear ranker that learns weights only, as published: no curves and no groups."""
+
+    _: KW_ONLY
+    groups: None = fixed(None)
+    curves: None = fixed(None)
+    monotone: None = fixed(None)
+    pairs: None = fixed(None)
+    group_ratio: None = fixed(None)
+
+
+@dataclass(eq=False, repr=False)
+class SparseRank(WeightsRanker):
     """Sparse RankSVM (the SparseRank baseline of Lai et al. 2013).
 
     Minimises the pairwise squared hinge plus alpha·‖w‖₁; ``RankSVM`` with ``l1_ratio=1`` has the
@@ -66,11 +78,6 @@ class SparseRank(LinearRanker):
     loss: str = fixed("squared-hinge")
     penalty: str = fixed("l1")
     l1_ratio: None = fixed(None)
-    groups: None = fixed(None)
-    curves: None = fixed(None)
-    monotone: None = fixed(None)
-    pairs: None = fixed(None)
-    group_ratio: None = fixed(None)
     solver: str = "newton"
     lipschitz: float | None = None
     max_iter: int = 10_000
@@ -87,7 +94,7 @@ class SparseRank(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class FenchelRank(LinearRanker):
+class FenchelRank(WeightsRanker):
     """Sparse RankSVM with a limit on Σ|w_j| instead of a penalty (Lai et al. 2013).
 
     Minimises the mean squared hinge over pairs subject to ‖w‖₁ ≤ radius. For every radius there is
@@ -139,11 +146,6 @@ class FenchelRank(LinearRanker):
     penalty: str = fixed("l1")
     alpha: float = fixed(0.0)
     l1_ratio: None = fixed(None)
-    groups: None = fixed(None)
-    curves: None = fixed(None)
-    monotone: None = fixed(None)
-    pairs: None = fixed(None)
-    group_ratio: None = fixed(None)
     penalty_factors: None = fixed(None)
     signs: None = fixed(None)
     solver: str = "corrective"
@@ -171,7 +173,7 @@ class FenchelRank(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class NonconvexRankSVM(LinearRanker):
+class NonconvexRankSVM(WeightsRanker):
     """Sparse RankSVM with a non-convex penalty (Laporte, Flamary, Canu, Déjean & Mothe 2014).
 
     An ℓ1 penalty shrinks the weights it keeps. A concave one charges a large weight less, so that
@@ -244,11 +246,6 @@ class NonconvexRankSVM(LinearRanker):
     loss: str | Loss[Any] = "squared-hinge"
     penalty: str = "lp"
     solver: str = fixed("majorise")
-    groups: None = fixed(None)
-    curves: None = fixed(None)
-    monotone: None = fixed(None)
-    pairs: None = fixed(None)
-    group_ratio: None = fixed(None)
     p: float = 0.5
     gamma: float | None = None
     epsilon: float = 0.01

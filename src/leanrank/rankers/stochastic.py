@@ -91,22 +91,18 @@ class StochasticRanker(BaseLinearRanker):
     callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        best = BestSoFar(self, held_out)
-        epochs = self.epochs
-        block = self._block(data, labels)
+        best, block, epochs = BestSoFar(self, held_out), self._block(data, labels), self.epochs
         go_on = self.warm_start and getattr(self, "state_", None) is not None
         if go_on and len(self.state_.weights()) == data.n_features:
             self._check_same_parameters()
         else:
             self._start(block, data.n_features, epochs)
-        active = block.active
-        if getattr(self, "shuffle", False):
-            active = content_order(data, active, labels.edges)
-        self.history_ = []
-        start = time.perf_counter()
+        shuffle = getattr(self, "shuffle", False)
+        active = content_order(data, block.active, labels.edges) if shuffle else block.active
+        self.history_, start = [], time.perf_counter()
         for self.n_iter_ in range(1, epochs + 1):
             order = active
-            if getattr(self, "shuffle", False):
+            if shuffle:
                 key = [int(self.state_.seed), int(self.state_.epoch)]
                 order = active[np.random.default_rng(key).permutation(len(active))]
             w = self._pass_and_report(block, order, start, best)
@@ -117,8 +113,6 @@ class StochasticRanker(BaseLinearRanker):
         self.coef_ = self.state_.weights() if best.model is None else best.model
         if best.at:
             self.best_epoch_ = best.at
-        elif hasattr(self, "best_epoch_"):
-            del self.best_epoch_  # of an earlier fit
 
     def _block(self, data: RankingData, labels: Labels) -> Any:
         """Prepare whole queries for passes over them, once per fit or partial_fit."""
@@ -154,16 +148,12 @@ class StochasticRanker(BaseLinearRanker):
             self._check_same_parameters()
             self._checked_features(X)
         data, labels = self._data_and_labels(X, y, qid, first=first, **options)
-        counted = (0, 0)
-        if hasattr(self, "coef_") and not (first and self.n_iter_):
-            # zero after blocks without information; not the weights of fit
-            counted = (self.n_queries_, self.n_informative_queries_)
-        n_informative = count_informative(data, labels)
-        self.n_queries_ = counted[0] + data.n_queries
-        self.n_informative_queries_ = counted[1] + n_informative
+        informative = count_informative(data, labels)
+        self.n_queries_ = getattr(self, "n_queries_", 0) + data.n_queries
+        self.n_informative_queries_ = getattr(self, "n_informative_queries_", 0) + informative
         if first:
             self.n_iter_, self.history_ = 0, []
-        if n_informative == 0:
+        if informative == 0:
             if first:
                 self.coef_ = np.zeros(data.n_features)
             return self
@@ -173,8 +163,6 @@ class StochasticRanker(BaseLinearRanker):
                 self._start(block, data.n_features, 1)
             self.coef_ = self._pass_and_report(block, block.active, time.perf_counter())
         self._check_learned()
-        if hasattr(self, "best_epoch_"):
-            del self.best_epoch_  # the weights are no longer that pass's
         return self
 
     def grow(self, n_features: int) -> Self:
@@ -215,7 +203,8 @@ class StochasticRanker(BaseLinearRanker):
     def _pass_and_report(
         self, block: Any, order: IntArray, start: float, best: BestSoFar | None = None
     ) -> FloatArray:
-        """Make one pass and record it."""
+        """Make one pass and record it; the weights are no longer those of an earlier best one."""
+        vars(self).pop("best_epoch_", None)
         before, began = self.state_.documents, time.perf_counter()
         loss = self._pass(self.state_, block, order)
         seconds = time.perf_counter() - began

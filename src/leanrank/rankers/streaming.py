@@ -295,7 +295,7 @@ def load_checkpoint(file: HeldFile, made_by: dict[str, Any]) -> dict[str, Any] |
         if then.get(name) != now.get(name):
             raise InputError(
                 f"{file.path}: this checkpoint was made with {name}={then.get(name)}, not "
-                f"{name}={now.get(name)}: give another file, or delete this one to start again"
+                f"{name}={now.get(name)}: {remedy}"
             )
     return found
 

@@ -18,7 +18,7 @@ from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
 from leanrank.solvers.newton.solver import Newton
 
-MARGIN = {"margin_scale": ("margin", ("scaled",))}
+MARGIN: Uses = {**LinearRanker._used_with, "margin_scale": ("margin", ("scaled",))}
 
 
 @dataclass(eq=False, repr=False)

@@ -18,7 +18,7 @@ from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.metrics.judge import Judge
+from leanrank.metrics.judge import Judge, mean_of
 from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear_ranker import LinearRanker
@@ -151,15 +151,20 @@ class TopicRanker(BaseEstimator):
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
     ) -> list[TopicFit]:
         """Fit all topics and choose an alpha for each."""
-        topics, ranker = range(Y.shape[1]), self.ranker
+        topics = range(Y.shape[1])
+        ranker: Any = self.ranker
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
         inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
-        if not isinstance(ranker, LinearRanker):
-            return outer.map(lambda topic: _fit_plain(ranker, X, Y, held_out, topic), topics)
-        design = make_design(X, inner)  # once for all topics
+        has_path = isinstance(ranker, LinearRanker)
+        design = make_design(X, inner) if has_path else None  # once for all topics
 
         def fit_topic(topic: int) -> TopicFit:
             y = _column(Y, topic)
+            if not has_path:
+                options = {}
+                if held_out is not None and ranker._takes_validation:
+                    options["validation"] = (held_out[0], _column(held_out[1], topic), None)
+                return TopicFit(csr_array(clone(ranker).fit(X, y, **options).coef_[None, :]))
             ends = np.array([0, len(y)], dtype=np.int64)
             labels = Labels(y, ends, normalize=ranker.normalize)
             problem = ranker._make_problem(design, labels, inner)
@@ -210,22 +215,7 @@ class TopicEvaluation:
     @property
     def means(self) -> dict[str, float]:
         """Averages over the topics where a measure is defined."""
-        return {
-            name: float(np.nanmean(v)) if np.isfinite(v).any() else float("nan")
-            for name, v in self.per_topic.items()
-        }
-
-
-def _fit_plain(
-    ranker: Any, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None, topic: int
-) -> TopicFit:
-    """Fit a ranker that has no path to one topic."""
-    ranker = clone(ranker)
-    options = {}
-    if held_out is not None and ranker._takes_validation:
-        options["validation"] = (held_out[0], _column(held_out[1], topic), None)
-    ranker.fit(X, _column(Y, topic), **options)
-    return TopicFit(csr_array(ranker.coef_[None, :]))
+        return {name: mean_of(values) for name, values in self.per_topic.items()}
 
 
 @dataclass(frozen=True)
