@@ -229,9 +229,8 @@ class BaseRanker(BaseEstimator):
         normalize = getattr(self, "normalize", "query")
         if is_dask(X) or isinstance(X, ClusterData):
             parts |= {"preferences": preferences, "gain_weight": gain_weight}
-            data = data_on_cluster(self, X, y, qid, **parts)
-            none = Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
-            return data, none  # type: ignore[return-value]
+            labels = Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
+            return data_on_cluster(self, X, y, qid, **parts), labels  # type: ignore[return-value]
         check_parameters(self)
         explicit = preferences is not None
         if isinstance(X, ClickLog):

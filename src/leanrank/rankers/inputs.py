@@ -197,9 +197,10 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     grouped : bool
         Whether row numbers are those of ``data`` already, and not of what it was made from.
     """
-    winner = loser = np.zeros(0)
+    rows: list[Any] = [np.zeros(0)] * 2
     if isinstance(preferences, (tuple, list)) and len(preferences) in (2, 3):
-        winner, loser = (np.asarray(rows) for rows in preferences[:2])
+        rows = [np.asarray(numbers) for numbers in preferences[:2]]
+    winner, loser = rows
     kinds = {winner.dtype.kind, loser.dtype.kind}
     if winner.ndim != 1 or winner.shape != loser.shape or kinds - set("iu"):
         raise InputError(

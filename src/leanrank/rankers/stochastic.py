@@ -204,7 +204,7 @@ class StochasticRanker(BaseLinearRanker):
         self, block: Any, order: IntArray, start: float, best: BestSoFar | None = None
     ) -> FloatArray:
         """Make one pass and record it; the weights are no longer those of an earlier best one."""
-        vars(self).pop("best_epoch_", None)
+        self.__dict__.pop("best_epoch_", None)
         before, began = self.state_.documents, time.perf_counter()
         loss = self._pass(self.state_, block, order)
         seconds = time.perf_counter() - began
