@@ -187,7 +187,7 @@ def test_ridge_alone_needs_no_groups():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"monotone": {"age": 1}}, "use signs"),
+        ({"monotone": {"age": 1}}, "monotone has no effect with curves=None"),
         ({"curves": 3, "signs": 1}, "use monotone"),
         ({"curves": 0}, "curves=0"),
         ({"curves": "many"}, "'many' is not known"),
@@ -197,7 +197,7 @@ def test_ridge_alone_needs_no_groups():
         ({"curves": {"age": [1.0, 0.0]}}, "each larger than the one before"),
         ({"curves": {"age": [0.0, np.inf]}}, "finite numbers"),
         ({"curves": {"age": [1.0]}}, "give 2 to 1,001"),
-        ({"curves": {"age": ["a", "b"]}}, "knots of the feature 'age' are no curve"),
+        ({"curves": {"age": ["a", "b"]}}, "knots of the feature 'age' holds something"),
         ({"curves": {"age": [[0.0, 1.0]]}}, "knots of the feature 'age' are no curve"),
         ({"curves": {"age": "many"}}, "'many' is not known"),
         ({"curves": {"age": 2.5}}, "curves=2.5"),
@@ -259,9 +259,9 @@ def test_one_huge_value_moves_nothing():
 @pytest.mark.parametrize(
     ("knots", "text"),
     [
-        ([0.0, 1e-320], "0 and 9.99989e-321 of the feature 'age' are too close"),
-        ([-1.0, 0.0, 1e-320], "0 and 9.99989e-321 of the feature 'age' are too close"),
-        ([-4e307, 0.0, 4e307], r"-4e\+307 and 4e\+307 of the feature 'age' are too far apart"),
+        ([0.0, 1e-320], "two knots of the feature 'age' are too close"),
+        ([-1.0, 0.0, 1e-320], "two knots of the feature 'age' are too close"),
+        ([-4e307, 0.0, 4e307], r"two knots of the feature .age. are .* far apart"),
     ],
 )
 def test_given_knots_without_a_slope_are_refused(knots, text):
@@ -273,7 +273,7 @@ def test_given_knots_without_a_slope_are_refused(knots, text):
 def test_values_too_far_apart_for_a_curve_are_refused(curves):
     X = bent().X.copy()
     X[:, 1] = np.where(X[:, 1] > 0, 1.7e308, -1.7e308)
-    with pytest.raises(InputError, match=r"-1.7e\+308 and 1.7e\+308 of the feature 'age' are"):
+    with pytest.raises(InputError, match=r"two knots of the feature .age. are"):
         DominationRanker(curves=curves).fit(bent().replace(X=X))
 
 

@@ -658,7 +658,7 @@ def test_clicks_are_tuned_with_their_weights():
     assert both.validation.n_queries == clicks.data.n_queries
     with pytest.raises(InputError, match="gain_weight"):
         tune(clicks, clicks, refit="both", **how)
-    with pytest.raises(InputError, match="gain_weight has .* values"):
+    with pytest.raises(InputError, match=r"gain_weight has .* values"):
         tune(given, gain_weight=[1.0], **how)
     unable = tune(
         given, gain_weight=weights.gain_weight, systems=["rankrls", "domination"], trials=2

@@ -184,7 +184,7 @@ def as_matrix(X: Any) -> Matrix:
                 matrix = matrix.copy()
             matrix.sum_duplicates()
         return matrix
-    dense = _as_floats(X, "X")
+    dense = as_floats(X, "X")
     if dense.ndim != 2:
         raise InputError(
             f"X has {dense.ndim} dimension{'s' * (dense.ndim != 1)}: give a table of documents × "
@@ -193,7 +193,7 @@ def as_matrix(X: Any) -> Matrix:
     return np.ascontiguousarray(dense)
 
 
-def _as_floats(values: Any, name: str) -> AnyArray:
+def as_floats(values: Any, name: str) -> AnyArray:
     """Make an array of float32 or float64."""
     try:
         array = np.asarray(values)
@@ -214,7 +214,7 @@ def as_labels(y: Any, n_rows: int) -> FloatArray:
     """Make y one number per document; None means that no document has a label."""
     if y is None:
         return np.full(n_rows, np.nan)
-    labels = one_dimensional(_as_floats(y, "y"), "y", n_rows).astype(np.float64, copy=False)
+    labels = one_dimensional(as_floats(y, "y"), "y", n_rows).astype(np.float64, copy=False)
     _refuse(np.isinf(labels), labels, "y", "a finite number, or NaN for a document without label")
     return labels
 
@@ -225,7 +225,7 @@ def one_per_row(
     """Make one finite number per document, in grouped order."""
     if values is None:
         return None
-    array = one_dimensional(_as_floats(values, name), name, n_rows).astype(np.float64, copy=False)
+    array = one_dimensional(as_floats(values, name), name, n_rows).astype(np.float64, copy=False)
     kind = "finite and not negative" if low == 0 else "finite"
     _refuse(~(np.isfinite(array) & (array >= low)), array, name, kind)
     taken: FloatArray = grouping.take(array)

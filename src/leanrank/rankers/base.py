@@ -278,9 +278,9 @@ class BaseRanker(BaseEstimator):
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
         """Return what would give a model with features, as text."""
         del data, labels
-        remedies = {"alpha": "lower alpha", "epochs": "take more passes"}
-        given = [text for name, text in remedies.items() if hasattr(self, name)]
-        return " or ".join(given) or "give features that differ within queries"
+        remedies = {"alpha": "lower alpha", "radius": "raise radius", "epochs": "take more passes"}
+        given = [text for name, text in remedies.items() if name in self.get_params()]
+        return " or ".join([*given, "give features that differ between labels of a query"])
 
     def rank(self, X: Any, qid: Any = None, *, group: Any = None) -> IntArray:
         """Return each document's rank within its query, 1 the best; ties keep the input order."""

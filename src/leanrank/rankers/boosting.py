@@ -128,10 +128,6 @@ class AdaRank(BaseLinearRanker):
         self.coef_ = np.zeros(data.n_features) if best.model is None else best.model
         self.n_iter_ = best.at
 
-    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        del data, labels
-        return f"no feature ranks with {self.measure} above 0"
-
 
 class WeakRanker(NamedTuple):
     """Adds ``value`` to the score of a document whose feature is above the threshold.
@@ -253,10 +249,6 @@ class RankBoost(BaseRanker):
         sizes = np.abs([one.value for one in self.weak_rankers_])
         importances = np.bincount(features, sizes, self.n_features_in_)
         self.feature_importances_ = importances.astype(np.float64, copy=False)
-
-    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        del data, labels
-        return "give features that differ within a query between documents of different levels"
 
     @property
     def _takes_nan(self) -> bool:

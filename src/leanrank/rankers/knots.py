@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
 from leanrank._typing import FloatArray, Matrix
+from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import NARROWEST, RampColumns
@@ -86,17 +87,14 @@ def find_ramps(curves: Any, names: Any, X: Matrix, n_rows: int) -> RampColumns:
 
 
 def _given_knots(feature: Any, given: Any) -> FloatArray:
-    try:
-        knots = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        knots = np.zeros(0)
+    knots = as_floats(given, f"curves: the knots of the feature {feature!r}")
     ascending = knots.ndim == 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     if not ascending or not 2 <= len(knots) <= MOST_SEGMENTS + 1:
         raise InputError(
             f"curves: the knots of the feature {feature!r} are no curve: give 2 to "
             f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
         )
-    return knots
+    return knots.astype(np.float64)
 
 
 def _check_lengths(ramps: RampColumns, names: Any) -> None:

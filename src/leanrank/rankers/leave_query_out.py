@@ -234,10 +234,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
             )
         return int(wanted)
 
-    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        del data, labels
-        return "give features that differ between the documents of a query"
-
     def _choice(self, n_features: int) -> Choice:
         costs = self._by_feature("costs", n_features, 0.0)
         if costs is not None and not (

@@ -26,6 +26,7 @@ from sklearn.utils._param_validation import (
 )
 
 from leanrank._numbers import is_number, is_whole
+from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError, suggest
 from leanrank.metrics.conventions import Convention, find_convention
@@ -214,10 +215,7 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
     if values is None:
         return None
     if not isinstance(values, Mapping):
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{of} holds something that is not a number ({error})") from error
+        return as_floats(values, of).astype(np.float64, copy=False)
     array = np.full(n_features, rest)
     for feature, value in values.items():
         if not is_number(value):

@@ -210,12 +210,6 @@ def measure_models(
         return {}
     from leanrank.metrics.judge import Judge
 
-    n_features = coefs.shape[1] if ramps is None else len(ramps.knots)
-    if data.n_features != n_features:
-        raise InputError(
-            f"the validation data has {data.n_features} features, the training data "
-            f"{n_features}: give both the same columns"
-        )
     names = (measures,) if isinstance(measures, str) else tuple(measures)
     judge = Judge(names, convention)
     results = [judge.means(data, row) for row in scores_of_models(coefs, ramps, data.X)]

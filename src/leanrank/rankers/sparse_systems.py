@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Loss
+from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet, L1Ball
@@ -166,10 +165,6 @@ class FenchelRank(WeightsRanker):
     def _make_solver(self) -> Solver:
         """Return the published steps or the corrective ones."""
         return Fenchel(variant=self.solver)
-
-    def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        del data, labels
-        return f"raise radius={self.radius:g}, or give features that differ within queries"
 
 
 @dataclass(eq=False, repr=False)

@@ -28,7 +28,7 @@ from leanrank.errors import InputError, warn
 from leanrank.model.provenance import to_json_values
 from leanrank.rankers.base import WITHOUT_EFFECT
 from leanrank.rankers.inputs import as_data
-from leanrank.rankers.parameters import BestSoFar
+from leanrank.rankers.parameters import BestSoFar, reject_unused
 
 EVERY = 10_000
 """Default number of queries between two checkpoints."""
@@ -85,11 +85,7 @@ def fit_stream(
         raise InputError(
             f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
         )
-    if getattr(ranker, "patience", None) is not None:
-        raise InputError(
-            f"patience={ranker.patience!r} has no effect on a stream, which is read to its end and "
-            "returns its last model: leave it out"
-        )
+    reject_unused(ranker, ("patience",), "a stream, which is read to its end")
     stream = open_stream(source)
     if check_whole("epochs", epochs) > 1 and not stream.rewinds:
         raise InputError(

@@ -188,7 +188,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
         (("--checkpoint", "./m.json"), "m.json is given for two results"),
         (("--checkpoint", "-"), "--checkpoint - is not a file that a later run could read"),
         (("-p", "shuffle=true"), "shuffle=true is not for streams"),
-        (("-p", "patience=2"), "patience=2 has no effect on a stream"),
+        (("-p", "patience=2"), "patience has no effect with a stream"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(run, files, words, sentence):

@@ -156,7 +156,9 @@ def test_constant_features_that_are_taken_get_no_weight(data):
 def test_nothing_but_constant_features(data):
     X = np.column_stack([data.qid % 5, np.full(len(data), 0.1)])
     for options in ({}, {"memory": "low"}, {"fitting": "back"}):
-        with pytest.warns(DataWarning, match="every score is 0: give features that differ"):
+        with pytest.warns(
+            DataWarning, match="every score is 0: lower alpha or give features that differ"
+        ):
             ranker = GreedyRankRLS(2, **options).fit(X, data.y, data.qid)
         assert not ranker.coef_.any()
 
