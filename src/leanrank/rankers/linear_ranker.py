@@ -164,6 +164,7 @@ class LinearRanker(BaseLinearRanker):
     callback: Callback | None = None
 
     _has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
+    _loss_options: ClassVar[tuple[str, ...]] = ()  # parameters that are those of the loss
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss has the last word
     _fits_on_cluster = True
@@ -180,7 +181,7 @@ class LinearRanker(BaseLinearRanker):
 
     def _make_loss(self) -> Loss[Any]:
         """Return the loss."""
-        return get_loss(self.loss)
+        return get_loss(self.loss, **{name: getattr(self, name) for name in self._loss_options})
 
     def _with_margins(self, labels: Labels) -> Labels:
         """Return the labels with the margins that the ranker asks for."""

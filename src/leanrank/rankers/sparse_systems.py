@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank.errors import InputError
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import ConcavePenalty, make_shape
@@ -257,16 +256,6 @@ class NonconvexRankSVM(WeightsRanker):
         "gamma": ("penalty", ("mcp", "adaptive")),
         "epsilon": ("penalty", ("lp", "log", "adaptive")),
     }
-
-    def _make_loss(self) -> Loss[Any]:
-        """Return the loss, which must be smooth."""
-        loss = super()._make_loss()
-        if not loss.smooth:
-            raise InputError(
-                f"loss={self.loss!r} has no curvature for Newton's method, which solves the "
-                "weighted problems: use 'squared-hinge' or another smooth loss"
-            )
-        return loss
 
     def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the concave penalty at a strength."""

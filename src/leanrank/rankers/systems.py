@@ -7,9 +7,6 @@ from typing import Any, ClassVar
 
 from leanrank.losses import get_loss
 from leanrank.losses.base import Loss
-from leanrank.losses.domination import DominationLoss
-from leanrank.losses.listnet import ListNetLoss
-from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.base import Penalty
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
@@ -79,10 +76,6 @@ class DominationRanker(LinearRanker):
     }
     _used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
 
-    def _make_loss(self) -> DominationLoss:
-        """Return the domination loss."""
-        return DominationLoss()
-
     def _make_solver(self) -> Solver:
         """Return Newton's method or the paper's."""
         return BoundDescent(bound=self.bound) if self.solver == "bound-cd" else Newton()
@@ -132,9 +125,7 @@ class ListNet(LinearRanker):
     target: str = "label"
     max_iter: int = 100
 
-    def _make_loss(self) -> ListNetLoss:
-        """Return the loss with its target."""
-        return ListNetLoss(self.target)
+    _loss_options: ClassVar[tuple[str, ...]] = ("target",)
 
 
 @dataclass(eq=False, repr=False)
@@ -183,11 +174,8 @@ class RankNet(LinearRanker):
     importance: Any = None
     max_iter: int = 100
 
+    _loss_options: ClassVar[tuple[str, ...]] = ("importance",)
     _used_with: ClassVar[Uses] = MARGIN
-
-    def _make_loss(self) -> LogisticLoss:
-        """Return the loss of all pairs."""
-        return LogisticLoss(self.importance)
 
 
 @dataclass(eq=False, repr=False)
