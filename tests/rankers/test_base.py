@@ -109,8 +109,8 @@ def test_rank_and_score_refuse_contradictions():
 def test_gain_weight_is_checked_under_its_own_name_and_refused_by_the_squared_loss():
     X, y, qid = example()
     for wrong, words in (
-        (np.ones(3), "gain_weight has shape"),
-        (np.full(N, -1.0), "gain_weight is -1.0 for document 0"),
+        (np.ones(3), "gain_weight has 3 values"),
+        (np.full(N, -1.0), "gain_weight is -1.0 in row 0"),
         (["a"] * N, "gain_weight holds something that is not a number"),
         (np.ones(N), "gain_weight is the weight of documents that dominate"),
     ):
