@@ -23,7 +23,8 @@ def main() -> None:
             continue
         if names["chart"] is before:
             raise SystemExit(f"no chart is drawn for {target[1]}")
-        names["chart"].save(str(DOCS / target[1]))
+        on_white = names["chart"].properties(background="white")  # pages may be dark
+        on_white.save(str(DOCS / target[1]))
         print(target[1])
 
 
