@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 
 
 @kernel
@@ -22,15 +22,14 @@ def find_bins(
     begin: int,
     end: int,
     out: AnyArray,
-) -> BoolArray:
-    """Fill the bins of some rows; return which features have a missing value there.
+) -> None:
+    """Fill the bins of some rows.
 
     Row k of ``side_by_side`` has cut k of every feature, infinity where it has no more, so that
     several features are compared at a time. All cuts of feature j, ``cuts[first[j]:first[j + 1]]``,
     serve only for the features that have ``many``.
     """
     n = X.shape[1]
-    gaps = np.zeros(n, dtype=np.bool_)
     for i in range(begin, end):
         for j in range(n):
             out[i, j] = X[i, j] == X[i, j]
@@ -39,9 +38,6 @@ def find_bins(
                 out[i, j] += X[i, j] >= side_by_side[k, j]
         for j in many:
             out[i, j] = bin_of(X[i, j], cuts, first[j], first[j + 1])
-        for j in range(n):
-            gaps[j] |= out[i, j] == 0
-    return gaps
 
 
 @kernel
@@ -53,14 +49,11 @@ def find_bins_of_entries(
     begin: int,
     end: int,
     out: AnyArray,
-) -> BoolArray:
-    """Fill the bins of the stored entries of some columns; return which have a gap."""
-    gaps = np.zeros(end - begin, dtype=np.bool_)
+) -> None:
+    """Fill the bins of the stored entries of some columns."""
     for j in range(begin, end):
         for at in range(indptr[j], indptr[j + 1]):
             out[at] = bin_of(data[at], cuts, first[j], first[j + 1])
-            gaps[j - begin] |= out[at] == 0
-    return gaps
 
 
 @kernel
@@ -134,46 +127,6 @@ def bin_sums_of_entries(
         k = first + zero[j]
         out[k, 0] += rest
         out[k, 1] += rest * max(0.0, 0.0 - low[k])
-
-
-@kernel
-def ramp_sums(
-    sums: FloatArray,
-    knot_starts: IntArray,
-    sizes: IntArray,
-    gap: BoolArray,
-    starts: IntArray,
-    is_category: BoolArray,
-    rate: FloatArray,
-    line_values: FloatArray,
-) -> FloatArray:
-    """Return Xᵀg for all columns from the sums per knot.
-
-    A ramp is 0 up to its first knot and 1 from the next one on, so one running sum from above
-    serves all ramps of a feature. A level has its own sum; a line weighs those of all knots.
-    """
-    out = np.empty(starts[-1])
-    for j in range(len(sizes)):
-        first, at = knot_starts[j], starts[j]
-        if is_category[j]:
-            for b in range(1, sizes[j] + 2):
-                out[at + b - 1] = sums[first + b]
-            at += sizes[j] + 1
-        else:
-            above = sums[first + sizes[j] + 2]
-            for b in range(sizes[j], 0, -1):
-                above += sums[first + b + 1]
-                out[at + b - 1] = above
-            at += sizes[j]
-        if rate[j] > 0.0:
-            total = 0.0
-            for k in range(first + 1, first + sizes[j] + 2):
-                total += line_values[k] * sums[k]
-            out[at] = total
-            at += 1
-        if gap[j]:
-            out[at] = sums[first]
-    return out
 
 
 @kernel

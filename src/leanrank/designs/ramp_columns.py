@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.designs import _ramp_kernels as kernels
 from leanrank.execution import cached_property
 from leanrank.model.curves import Curve, Ramps, Steps
 from leanrank.model.terms import Levels
@@ -216,11 +215,24 @@ class RampColumns:
         up = sums[:, 1] * self.bins[1]  # what the knot above gets, by hats
         at_knots = sums[:, 0] - up
         at_knots[1:] += up[:-1]
-        c: FloatArray = kernels.ramp_sums(
-            at_knots, self.knot_starts, self.sizes, self.gap, self.starts, self.is_category,
-            self.rate, self.line_values,
-        )  # fmt: skip
+        above = np.append(np.cumsum(at_knots[::-1])[::-1], 0.0)
+        begin, end = self._summed
+        c: FloatArray = above[begin] - above[end]
+        lines = np.add.reduceat(np.append(self.line_values * at_knots, 0.0), self.knot_starts[:-1])
+        c[self.is_line] = lines[self.rate > 0]
         return c
+
+    @cached_property
+    def _summed(self) -> tuple[IntArray, IntArray]:
+        """Which sums by knot each column adds up, lines excepted: the first, and behind the last.
+
+        A ramp is 0 up to its first knot and 1 from the next one on. A level, or a gap, has one sum.
+        """
+        first = self.knot_starts[self.feature]
+        rank = np.arange(self.n_columns) - self.starts[self.feature] + 1
+        alone = self.is_category[self.feature] | self.is_gap
+        begin = first + np.where(self.is_gap, 0, np.where(alone, rank, rank + 1))
+        return begin, np.where(alone, begin + 1, first + self.sizes[self.feature] + 3)
 
     def at_knots(self, j: int, w: FloatArray) -> FloatArray:
         """Return what feature j adds to a score at each of its knots, or levels."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs import _ramp_kernels as kernels
 from leanrank.designs.base import Design, WrittenBlock
@@ -131,10 +131,13 @@ class RampDesign(_Binned, _AllRamps):
         side_by_side = np.full((ramps.sizes[few].max(initial=0), X.shape[1]), np.inf, X.dtype)
         for j in few.tolist():
             side_by_side[: ramps.sizes[j], j] = cuts[first[j] : first[j + 1]]
-        found = executor.map(
-            lambda at: kernels.find_bins(self.X, side_by_side, first, cuts, many, *at, self.bins),
-            row_blocks(len(X), rows_per_block),
-        )
+
+        def find(at: tuple[int, int]) -> BoolArray:
+            kernels.find_bins(self.X, side_by_side, first, cuts, many, *at, self.bins)
+            missing: BoolArray = self.bins[slice(*at)].min(axis=0) == 0
+            return missing
+
+        found = executor.map(find, row_blocks(len(X), rows_per_block))
         self.ramps = replace(ramps, gap=ramps.gap | np.any(found, axis=0))
         self.n_features = self.ramps.n_columns
         self.n_bytes = self.X.nbytes + self.bins.nbytes
@@ -172,13 +175,15 @@ class SparseRampDesign(_AllRamps):
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
         self.bins = np.empty(len(self.data), dtype=_bin_dtype(ramps))
         first, cuts = ramps.cuts(self.data.dtype)
-        found = executor.map(
+        executor.map(
             lambda at: kernels.find_bins_of_entries(
                 self.data, self.indptr, first, cuts, *at, self.bins
             ),
             query_ranges(self.indptr, entries_per_block),
         )
-        self.ramps = replace(ramps, gap=ramps.gap | np.concatenate([*found, np.zeros(0, bool)]))
+        missing = np.searchsorted(self.indptr, np.flatnonzero(self.bins == 0), side="right") - 1
+        gaps = np.bincount(missing, minlength=X.shape[1]) > 0
+        self.ramps = replace(ramps, gap=ramps.gap | gaps)
         reached = np.add.reduceat(np.append(cuts <= 0.0, False), first[:-1], dtype=np.int64)
         self.zero = 1 + np.where(ramps.sizes > 0, reached, 0)
         self.n_features = self.ramps.n_columns
