@@ -233,13 +233,3 @@ def test_predicting_from_tables_compiles_nothing(tmp_path: Path) -> None:
     for line in ran.stdout.splitlines():
         assert [float(word) for word in ast.literal_eval(line)] == expected
     assert not list((tmp_path / "empty").rglob("*.nbc"))
-
-
-def test_too_little_address_space_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
-    words = f"-m leanrank train {tmp_path}/a.txt -m {tmp_path}/m.json"
-    command = f"ulimit -v 700000; exec {sys.executable} {words}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-    assert done.returncode == 2
-    (said,) = done.stderr.splitlines()
-    assert "ulimit -v" in said

@@ -9,27 +9,16 @@ import time
 import warnings
 from collections.abc import Callable, Collection
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
-
-from leanrank.errors import CacheWarning, InputError
-
-try:
-    import resource
-
-    _limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if 0 <= _limit < 1_400 << 20:  # with less, LLVM aborts or hangs, which cannot be caught
-        raise InputError(
-            f"this process may use {_limit >> 20:,} MB of address space, and compiled code needs "
-            "1,400: raise the limit, such as with ulimit -v unlimited"
-        )
-except ImportError:  # Windows has no such limit
-    pass
 
 import numba
 import numpy as np
 from numba.core import event
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
+
+from leanrank.errors import CacheWarning
 
 
 def kernel(
@@ -133,21 +122,12 @@ def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
     Kernels never write to what they are given as input.
     """
-    if array.flags.writeable:
+    if array.flags.writeable or array.dtype == object:
         return array
-    if array.dtype == object:
-        return array
-    return np.asarray(_Unlocked(array))
-
-
-class _Unlocked:
-    """An array whose memory is described as one that may be written, mapped files included."""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        described = dict(array.__array_interface__)
-        described["data"] = (described["data"][0], False)
-        self.__array_interface__ = described
-        self.array = array  # which must not go away
+    described = dict(array.__array_interface__)
+    described["data"] = (described["data"][0], False)
+    # the result keeps the namespace, and so the array, alive
+    return np.asarray(SimpleNamespace(__array_interface__=described, array=array))
 
 
 def _forgive(compiled: Any) -> None:

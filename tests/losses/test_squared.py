@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrank._part import require
+from leanrank._typing import require
 from leanrank.errors import InputError
 from leanrank.losses.base import Labels, query_scale
 from leanrank.losses.squared import SquaredLoss

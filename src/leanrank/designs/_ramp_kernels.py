@@ -14,15 +14,9 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 
 @kernel
 def find_bins(
-    X: AnyArray,
-    side_by_side: AnyArray,
-    first: IntArray,
-    cuts: AnyArray,
-    many: IntArray,
-    begin: int,
-    end: int,
-    out: AnyArray,
-) -> None:
+    X: AnyArray, side_by_side: AnyArray, first: IntArray, cuts: AnyArray, many: IntArray,
+    begin: int, end: int, out: AnyArray,
+) -> None:  # fmt: skip
     """Fill the bins of some rows.
 
     Row k of ``side_by_side`` has cut k of every feature, infinity where it has no more, so that
@@ -42,14 +36,9 @@ def find_bins(
 
 @kernel
 def find_bins_of_entries(
-    data: AnyArray,
-    indptr: IntArray,
-    first: IntArray,
-    cuts: AnyArray,
-    begin: int,
-    end: int,
+    data: AnyArray, indptr: IntArray, first: IntArray, cuts: AnyArray, begin: int, end: int,
     out: AnyArray,
-) -> None:
+) -> None:  # fmt: skip
     """Fill the bins of the stored entries of some columns."""
     for j in range(begin, end):
         for at in range(indptr[j], indptr[j + 1]):
@@ -73,14 +62,9 @@ def bin_of(x: float, cuts: AnyArray, first: int, last: int) -> int:
 
 @kernel
 def bin_sums(
-    X: AnyArray,
-    bins: AnyArray,
-    g: FloatArray,
-    starts: IntArray,
-    low: FloatArray,
-    begin: int,
+    X: AnyArray, bins: AnyArray, g: FloatArray, starts: IntArray, low: FloatArray, begin: int,
     end: int,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """Return for each bin the sums of g and of g × distance from the knot below, over some rows.
 
     Bins in which curves are flat begin at infinity, where no distance is above 0.
@@ -101,20 +85,10 @@ def bin_sums(
 
 @kernel
 def bin_sums_of_entries(
-    data: AnyArray,
-    bins: AnyArray,
-    indices: IntArray,
-    indptr: IntArray,
-    features: IntArray,
-    zero: IntArray,
-    g: FloatArray,
-    total: float,
-    starts: IntArray,
-    low: FloatArray,
-    begin: int,
-    end: int,
-    out: FloatArray,
-) -> None:
+    data: AnyArray, bins: AnyArray, indices: IntArray, indptr: IntArray, features: IntArray,
+    zero: IntArray, g: FloatArray, total: float, starts: IntArray, low: FloatArray, begin: int,
+    end: int, out: FloatArray,
+) -> None:  # fmt: skip
     """Fill the same sums for some columns; values that are not stored are in the bin ``zero``."""
     for f in range(begin, end):
         j, first = features[f], starts[f]
@@ -131,17 +105,9 @@ def bin_sums_of_entries(
 
 @kernel
 def curve_scores(
-    X: AnyArray,
-    bins: AnyArray,
-    features: IntArray,
-    first: IntArray,
-    low: FloatArray,
-    base: FloatArray,
-    slope: FloatArray,
-    begin: int,
-    end: int,
-    out: FloatArray,
-) -> None:
+    X: AnyArray, bins: AnyArray, features: IntArray, first: IntArray, low: FloatArray,
+    base: FloatArray, slope: FloatArray, begin: int, end: int, out: FloatArray,
+) -> None:  # fmt: skip
     """Add up curves: in bin b of feature f, base + slope × distance at ``first[f] + b``."""
     for i in range(begin, end):
         total = 0.0
@@ -155,15 +121,9 @@ def curve_scores(
 
 @kernel
 def ramp_columns(
-    X: AnyArray,
-    feature: IntArray,
-    low: FloatArray,
-    rate: FloatArray,
-    height: FloatArray,
-    begin: int,
-    end: int,
-    out: AnyArray,
-) -> None:
+    X: AnyArray, feature: IntArray, low: FloatArray, rate: FloatArray, height: FloatArray,
+    begin: int, end: int, out: AnyArray,
+) -> None:  # fmt: skip
     """Write out columns: ``rate`` × distance from ``low``, between 0 and ``height``."""
     for i in range(begin, end):
         for c in range(len(feature)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,8 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.designs.base import Design, WrittenBlock
 from leanrank.execution import ROWS_PER_RANGE, Executor, add_up, cached_property, row_blocks
 
-
-class _Part(NamedTuple):
-    """Some rows, ready for a kernel: rows ``at`` of X, and where their vectors' entries are."""
-
-    X: AnyArray
-    anchor: IntArray
-    at: tuple[int, int]
-    own: slice
+_Part: TypeAlias = tuple[AnyArray, IntArray, tuple[int, int], slice]
+"""Rows for a kernel: an X, its anchors, which of its rows, and where their vectors' entries are."""
 
 
 class _Rows:
@@ -42,7 +36,7 @@ class _Rows:
         self.blocks = row_blocks(self.n_rows, rows_per_block)
 
     def _part(self, rows: tuple[int, int]) -> _Part:
-        return _Part(self.X, self.anchor, rows, slice(None))
+        return self.X, self.anchor, rows, slice(None)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw."""
@@ -224,7 +218,7 @@ class _BlockByParts(DenseBlock):
         if before.any():
             out[n] = self.X[self.anchor[begin], self.features]
             anchor[before] = n
-        return _Part(out, anchor, (0, n), slice(begin, end))
+        return out, anchor, (0, n), slice(begin, end)
 
 
 # Lets the compiler split one row's dot product over vector lanes and fuse products with sums. It is

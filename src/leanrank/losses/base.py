@@ -35,8 +35,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._part import Part
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray, IntArray, Part
 from leanrank.errors import InputError, NoLevelsError
 from leanrank.execution import row_blocks
 

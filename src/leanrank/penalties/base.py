@@ -10,8 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
-from leanrank._part import Part
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
 
 
 class SmoothPiece(NamedTuple):

@@ -37,6 +37,9 @@ from leanrank.problem.quadratic_models import ColumnModel, GramModel, ProductMod
 
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
+LANES = 8
+"""Sums of products that run side by side."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -195,18 +198,15 @@ class Hessians:
         """
         sample, plan = self.sample(block, features, thin), self.plan
         if not self.loss.offers("curvature"):
-            hessian = hessian_by_products(
-                self.loss, plan, sample.ranges, block, u, self.executor, exact, self.limits
-            )
-            return hessian / sample.share
+            return self._by_products(sample.ranges, block, u, exact) / sample.share
         curvature, aux = self._curvature(sample.ranges, u, exact)
         if sample.n_picked is not None:
             lanes, fold = self._n_lanes(block), partial(self._fold, aux)
             return block.sampled(curvature, len(aux), sample.n_picked, lanes, fold)
         queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
-        pieces = [piece for r in queries for piece in self._pieces(plan, block, r)]
+        pieces = [piece for r in queries for piece in self._pieces(block, r)]
         parts = self.executor.map(
-            lambda lane: self._add_pieces(plan, block, curvature, aux, lane),
+            lambda lane: self._add_pieces(block, curvature, aux, lane),
             _lanes(pieces, self._n_lanes(block)),
         )
         gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
@@ -215,8 +215,45 @@ class Hessians:
             for r, sums in open_sums.items():
                 shared[r] = shared[r] + sums if r in shared else sums
         for r, sums in shared.items():
-            half += self._low_rank(plan, r, aux, sums)
+            half += self._low_rank(r, aux, sums)
         return block.finish(gram, half + half.T) / sample.share
+
+    def _by_products(
+        self, ranges: list[tuple[int, int]], block: Block, u: FloatArray, exact: bool
+    ) -> FloatArray:
+        """Add up Xᵀ(HX) over ranges of queries and columns."""
+        loss, plan, limits, n = self.loss, self.plan, self.limits, block.n_features
+        at_once = block.dense((0, 0)) is not None and loss.suits_gram(plan)
+
+        def width(n_rows: int) -> int:
+            """Return how many columns go at once, so that threads share or memory suffices."""
+            if at_once:
+                return n if n_rows <= limits.shared_rows else max(limits.wide, -(-n // LANES))
+            n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
+            return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))
+
+        def add_lane(lane: list[_Piece]) -> FloatArray:
+            half = np.zeros((n, n))
+            for r, columns in lane:
+                rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
+                X = block.dense(rows) if at_once else None
+                if X is not None:
+                    half[:, slice(*columns)] += loss.gram(plan, *r, u, X, columns, exact=exact)
+                else:
+                    D = block.columns(rows, *columns)
+                    out = np.empty_like(D)
+                    loss.products(plan, *r, u, D, out)
+                    half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
+            return half
+
+        pieces = [
+            (r, columns)
+            for r in ranges
+            for columns in row_blocks(n, width(int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])))
+        ]
+        parts = self.executor.map(add_lane, _lanes(pieces, LANES))
+        half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
+        return half + half.T
 
     def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
         """Compute the Hessian of a block's features times v, without forming it."""
@@ -291,8 +328,9 @@ class Hessians:
     def _fold(self, aux: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.loss.fold(self.plan, 0, len(self.plan.query_ptr) - 1, aux, sums)
 
-    def _pieces(self, plan: Plan, block: Block, queries: tuple[int, int]) -> list[_Piece]:
+    def _pieces(self, block: Block, queries: tuple[int, int]) -> list[_Piece]:
         """Cut queries into ranges with not too many cells, and their rows into blocks."""
+        plan = self.plan
         affordable = self.limits.cell_sum_bytes // (
             8 * self.loss.n_atoms * max(1, block.n_features)
         )
@@ -305,10 +343,10 @@ class Hessians:
         return pieces
 
     def _add_pieces(
-        self, plan: Plan, block: Block, curvature: Curvature, aux: FloatArray, pieces: list[_Piece]
+        self, block: Block, curvature: Curvature, aux: FloatArray, pieces: list[_Piece]
     ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
         """Add up consecutive pieces; sums of queries that are not all here are handed on."""
-        n = block.n_features
+        n, plan = block.n_features, self.plan
         gram, half = np.zeros((n, n)), np.zeros((n, n))
         handed_on: dict[tuple[int, int], FloatArray] = {}
         for r, group in groupby(pieces, key=lambda piece: piece[0]):
@@ -319,7 +357,7 @@ class Hessians:
                 block.add_rows(curvature, rows, first, gram, sums)
                 begin, end = rows[0] if begin < 0 else begin, rows[1]
             if (begin, end) == (int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])):
-                half += self._low_rank(plan, r, aux, sums)
+                half += self._low_rank(r, aux, sums)
             else:
                 handed_on[r] = sums
         return gram, half, handed_on
@@ -328,10 +366,8 @@ class Hessians:
         """Return how many sums run side by side: fewer when each costs a large matrix."""
         return max(2, min(8, self.limits.lane_cells // max(1, block.n_features**2)))
 
-    def _low_rank(
-        self, plan: Any, r: tuple[int, int], aux: FloatArray, sums: FloatArray
-    ) -> FloatArray:
-        left, right = self.loss.fold(plan, r[0], r[1], aux, sums)
+    def _low_rank(self, r: tuple[int, int], aux: FloatArray, sums: FloatArray) -> FloatArray:
+        left, right = self.loss.fold(self.plan, *r, aux, sums)
         product: FloatArray = left.T @ right
         return product
 
@@ -360,58 +396,3 @@ def _lanes(pieces: list[_Piece], n_lanes: int) -> list[list[_Piece]]:
     n_lanes = min(len(pieces), n_lanes)
     cuts = [len(pieces) * lane // n_lanes for lane in range(n_lanes + 1)]
     return [pieces[low:high] for low, high in pairwise(cuts)]
-
-
-LANES = 8
-
-
-def hessian_by_products(
-    loss: Loss[Any],
-    plan: Plan,
-    ranges: list[tuple[int, int]],
-    block: Block,
-    u: FloatArray,
-    executor: Executor,
-    exact: bool,
-    limits: Limits,
-) -> FloatArray:
-    """Add up Xᵀ(HX) over ranges of queries and columns, in an order of its own."""
-    n = block.n_features
-    at_once = block.dense((0, 0)) is not None and loss.suits_gram(plan)
-
-    def add_lane(lane: list[_Piece]) -> FloatArray:
-        half = np.zeros((n, n))
-        for r, columns in lane:
-            rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
-            X = block.dense(rows)
-            if at_once and X is not None:
-                part = loss.gram(plan, *r, u, X, columns, exact=exact)
-                half[:, slice(*columns)] += part
-            else:
-                D = block.columns(rows, *columns)
-                out = np.empty_like(D)
-                loss.products(plan, *r, u, D, out)
-                half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
-        return half
-
-    pieces = []
-    for r in ranges:
-        n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
-        width = (_shared_width if at_once else _affordable_width)(n_rows, block, limits)
-        pieces += [(r, (begin, min(begin + width, n))) for begin in range(0, n, width or 1)]
-    cuts = [len(pieces) * lane // LANES for lane in range(LANES + 1)]
-    parts = executor.map(add_lane, [pieces[low:high] for low, high in pairwise(cuts) if high > low])
-    half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
-    return half + half.T
-
-
-def _shared_width(n_rows: int, block: Block, limits: Limits) -> int:
-    """Columns of a piece such that threads can share the work on a long query."""
-    n = block.n_features
-    return n if n_rows <= limits.shared_rows else max(limits.wide, -(-n // LANES))
-
-
-def _affordable_width(n_rows: int, block: Block, limits: Limits) -> int:
-    """Columns of a piece such that their products fit into memory."""
-    n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
-    return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
+import numba
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs.base import Block, Design, make_design
+from leanrank.designs.dense import DenseDesign
+from leanrank.designs.sparse import SparseDesign
+from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor, add_up, cached_property
 from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.penalties.base import Penalty
+from leanrank.penalties.coordinate import coordinate_minimum
 from leanrank.problem.base import Problem, QuadraticModel, checked_scale
-from leanrank.problem.coordinate_sweeps import CoordinateSweeps
 from leanrank.problem.hessians import Hessians, Limits
 from leanrank.problem.quadratic_models import CheckedModel, GramModel
 
@@ -144,29 +149,6 @@ class MemoryProblem(Problem):
             self._known = g, self.design.rmatvec(g)
         return self._known[1]
 
-    def _focused_gradient(self, g: FloatArray) -> FloatArray:
-        """Compute Xᵀg of the working set."""
-        if self._block is None:
-            return self._whole_gradient(g).copy()
-        if self._block.reads_all:
-            return self._whole_gradient(g)[self._features]
-        if self.design.skips_columns:  # where each column is added up on its own
-            for known in (self._partly, self._known):
-                if known is not None and known[0] is g:
-                    return self._completed(g, *known[1:])
-        return self._block.rmatvec(g)
-
-    def _completed(
-        self, g: FloatArray, c: FloatArray, exact: BoolArray | None = None
-    ) -> FloatArray:
-        """Pick the working set's entries from Xᵀg, of which those not ``exact`` are computed."""
-        assert self._features is not None
-        out = c[self._features]
-        if exact is not None:
-            missing = ~exact[self._features]
-            out[missing] = self.design.rmatvec(g, self._features[missing])
-        return out
-
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
         known = self.point.duals  # often asked for a working set and then for all features
@@ -199,7 +181,20 @@ class MemoryProblem(Problem):
 
     def focused_gradient(self) -> FloatArray:
         """Return the gradient in the weights of the working set."""
-        return self._focused_gradient(self.point.g)
+        g, features = self.point.g, self._features
+        if self._block is None or features is None:
+            return self._whole_gradient(g).copy()
+        if self._block.reads_all:
+            return self._whole_gradient(g)[features]
+        if self.design.skips_columns:  # where each column is added up on its own
+            if self._partly is not None and self._partly[0] is g:
+                _, c, exact = self._partly
+                out, missing = c[features], ~exact[features]
+                out[missing] = self.design.rmatvec(g, features[missing])
+                return out
+            if self._known is not None and self._known[0] is g:
+                return self._known[1][features]
+        return self._block.rmatvec(g)
 
     def focused_hessian(self) -> FloatArray:
         """Return the exact Hessian in the weights of the working set."""
@@ -235,8 +230,8 @@ class MemoryProblem(Problem):
         self._point, self._tried, self._step = self._tried, None, None
 
     @cached_property
-    def _sweeps(self) -> CoordinateSweeps:
-        return CoordinateSweeps(self.design, self.loss, self.plan)
+    def _sweeps(self) -> _CoordinateSweeps:
+        return _CoordinateSweeps(self.design, self.loss, self.plan)
 
     def curvature_bounds(self, *, paper: bool = False) -> FloatArray:
         """Bound the loss's curvature in each weight, whatever the scores."""
@@ -321,3 +316,88 @@ class MemoryProblem(Problem):
     ) -> FloatArray:
         """Compute the Hessian with respect to the weights of a block's features."""
         return self.hessians.hessian(block, self._features, u, exact=exact, thin=thin)
+
+
+class _CoordinateSweeps:
+    """X by column, and the loss as a compiled function, for descent by bounds on the curvature."""
+
+    def __init__(self, design: Design, loss: Loss[Any], plan: Plan) -> None:
+        self.columns = _by_column(design)
+        self.query_ptr = plan.query_ptr
+        self.n_queries = len(plan.query_ptr) - 1
+        self.query_of = np.repeat(np.arange(self.n_queries), np.diff(plan.query_ptr))
+        self.mass = loss.term_mass(plan)
+        self.evaluate, self.arrays = loss.compiled(plan)
+
+    def bounds(self, paper: bool) -> FloatArray:
+        """Bound the curvature of the loss in each weight, whatever the scores."""
+        values, rows, pointers = self.columns
+        beta, sizes = np.zeros(len(pointers) - 1), np.diff(self.query_ptr)
+        for j, (begin, end) in enumerate(pairwise(pointers.tolist())):
+            x = values[begin:end].astype(np.float64)
+            query = self.query_of[rows[begin:end]] if len(rows) else self.query_of
+            starts = np.flatnonzero(np.diff(query, prepend=-1))
+            if not len(starts):
+                continue
+            own = query[starts]
+            low, high = np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts)
+            some = np.diff(np.append(starts, len(x))) < sizes[own]  # other documents have a zero
+            low[some], high[some] = np.minimum(low[some], 0.0), np.maximum(high[some], 0.0)
+            spread = np.maximum(low**2, high**2) if paper else (high - low) ** 2 / 4.0
+            beta[j] = self.mass[own] @ spread
+        return beta
+
+    def sweep(
+        self, penalty: Penalty, bounds: FloatArray, w: FloatArray, u: FloatArray, g: FloatArray
+    ) -> None:
+        """Lower one weight after the other; scores and score gradient follow."""
+        _sweep(
+            self.evaluate, self.arrays, *self.columns, self.query_of, self.n_queries, bounds,
+            penalty.coordinate_table(), w, u, g,
+        )  # fmt: skip
+
+
+def _by_column(design: Design) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return X by column: values, rows and where columns begin; no rows when X is dense."""
+    if isinstance(design, SparseDesign):
+        return design.by_column
+    if not isinstance(design, DenseDesign):
+        raise InputError("coordinate descent needs an X that is stored: use solver='newton'")
+    values = np.ascontiguousarray(design.X.T).ravel()
+    pointers = np.arange(design.n_features + 1, dtype=np.int64) * design.n_rows
+    return values, np.zeros(0, dtype=np.int32), pointers
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _sweep(
+    evaluate: Any, arrays: Any, values: AnyArray, rows: AnyArray, pointers: AnyArray,
+    query_of: IntArray, n_queries: int, beta: FloatArray, table: Any, w: FloatArray, u: FloatArray,
+    g: FloatArray,
+) -> None:  # fmt: skip
+    above, below, ridge = table
+    for r in range(len(w)):
+        if beta[r] <= 0.0:
+            continue
+        begin, end = pointers[r], pointers[r + 1]
+        slope = 0.0
+        for at in range(begin, end):
+            slope += values[at] * g[rows[at] if len(rows) > 0 else at - begin]
+        z = w[r] - slope / beta[r]
+        new = coordinate_minimum(z, beta[r], above[r], below[r], ridge[r])
+        step = new - w[r]
+        if step == 0.0:
+            continue
+        w[r] = new
+        if len(rows) == 0:
+            for at in range(begin, end):
+                u[at - begin] += step * values[at]
+            evaluate(*arrays, 0, n_queries, u, g)
+        else:  # a sparse column touches only its own queries
+            last = -1
+            for at in range(begin, end):
+                u[rows[at]] += step * values[at]
+            for at in range(begin, end):
+                q = query_of[rows[at]]
+                if q != last:
+                    evaluate(*arrays, q, q + 1, u, g)
+                    last = q

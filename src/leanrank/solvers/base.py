@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import Callback, FloatArray
+from leanrank._typing import Callback, FloatArray, require
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray, require
 from leanrank.errors import InputError, check_choice
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import L1Ball

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from leanrank._part import require
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, require
 from leanrank.errors import InputError, overflow, warn
 from leanrank.problem.base import Problem
 from leanrank.solvers.least_squares.centred import Centred
