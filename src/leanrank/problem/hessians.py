@@ -228,7 +228,8 @@ class Hessians:
         def width(n_rows: int) -> int:
             """Return how many columns go at once, so that threads share or memory suffices."""
             if at_once:
-                return n if n_rows <= limits.shared_rows else max(limits.wide, -(-n // LANES))
+                shared = max(limits.wide, -(-n // LANES))
+                return shared if n_rows > limits.shared_rows else max(1, n)
             n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
             return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))
 
@@ -393,6 +394,6 @@ class Hessians:
 
 def _lanes(pieces: list[_Piece], n_lanes: int) -> list[list[_Piece]]:
     """Share consecutive pieces among a few lanes."""
-    n_lanes = min(len(pieces), n_lanes)
+    n_lanes = max(1, min(len(pieces), n_lanes))
     cuts = [len(pieces) * lane // n_lanes for lane in range(n_lanes + 1)]
     return [pieces[low:high] for low, high in pairwise(cuts)]
