@@ -82,7 +82,7 @@ def _first_runs(options: Options) -> Table:
         "Cold and warm start",
         note="Cold: no compiled code on disk (an empty NUMBA_CACHE_DIR). Warm: the second run and "
         "every one after it. Tuning reads the sample set from text files. Ratios are of processor "
-        "time. Cold, the demonstration may take 8 s and the first trial 15 s.",
+        "time. Cold, the demonstration may take 13 s and the first trial 15 s.",
     )
     for label, timing in timings.items():
         table.add(

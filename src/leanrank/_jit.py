@@ -70,16 +70,6 @@ def compile_seconds() -> float:
     return _compiling.seconds + (time.perf_counter() - _compiling.began if _compiling.depth else 0)
 
 
-def is_compiled(function: Any) -> bool:
-    """Return whether a kernel has been compiled, by this process or by one that kept the result."""
-    if function.overloads:
-        return True
-    try:
-        return bool(function._cache._cache_file._load_index())
-    except Exception:  # nothing can be kept, or the file is damaged
-        return False
-
-
 class _Compiling(event.Listener):
     """Adds up the time of compilations; one inside another counts once.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -50,3 +51,18 @@ def check_number(
             bound += f" and at most {high:g}"
         raise InputError(f"{name}={value!r} must be a finite number, {bound}")
     return float(value)
+
+
+def defined(value: Any) -> Any:
+    """Return plain values, ready for JSON; numbers that are not finite are None.
+
+    >>> defined({"p": float("nan"), "interval": (0.5, float("inf"))})
+    {'p': None, 'interval': [0.5, None]}
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): defined(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [defined(item) for item in value]
+    return value

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from leanrank.data import RankingData
 from leanrank.errors import DataWarning, InputError
-from leanrank.metrics import Measure, evaluate, parse_measures, percent_zero, sparsity
+from leanrank.metrics import Measure, evaluate, parse_measures, percent_zero
 
 EVERYTHING = [
     "ndcg@5", "ndcg", "dcg@5", "mean_ndcg", "map", "p@3", "r@3", "mrr", "err@5", "auc",
@@ -217,11 +217,11 @@ def test_measures_as_they_may_be_written():
         evaluate([0, 2], [1, 2], measures="err(max=1)")
 
 
-def test_sparsity():
-    assert sparsity(np.array([0.0, -0.0, 1e-300, 2])) == 0.5
+def test_percent_zero():
+    assert percent_zero(np.array([0.0, -0.0, 1e-300, 2])) == 50
     assert percent_zero(np.zeros(4)) == 100
     with pytest.raises(InputError, match="no weights"):
-        sparsity([])
+        percent_zero([])
 
 
 def test_importing_loads_nothing_heavy():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from leanrank._display import UNSAFE, printable_lines
+from leanrank._numbers import defined
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +74,7 @@ class Trimmed:
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Print one JSON object; numbers that are not defined are null."""
-    text = json.dumps(_defined(result), allow_nan=False, ensure_ascii=False)
+    text = json.dumps(defined(result), allow_nan=False, ensure_ascii=False)
     print(UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
@@ -236,13 +237,3 @@ def empty_table() -> Table:
     from rich.table import Table
 
     return Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
-
-
-def _defined(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _defined(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_defined(item) for item in value]
-    return value

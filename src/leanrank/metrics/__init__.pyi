@@ -16,4 +16,3 @@ from .evaluation import evaluate_run as evaluate_run
 from .measures import Measure as Measure
 from .measures import parse_measures as parse_measures
 from .measures import percent_zero as percent_zero
-from .measures import sparsity as sparsity

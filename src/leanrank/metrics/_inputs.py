@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import group_rows, group_sizes_to_qid, one_dimensional
+from leanrank.data.grouping import (
+    as_floats,
+    group_rows,
+    group_sizes_to_qid,
+    one_dimensional,
+)
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import (
@@ -26,21 +31,10 @@ from leanrank.metrics.measures import (
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
     """Check a column of finite numbers and return it as float64."""
-    array = one_dimensional(values, name, length)
-    try:
-        array = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds something that is not a number ({error})") from error
+    array = one_dimensional(as_floats(values, name), name, length)
+    array = np.ascontiguousarray(array, dtype=np.float64)
     check_finite(array, name)
     return array
-
-
-def whole_or_real(values: Any, name: str) -> AnyArray:
-    """Check a column of finite numbers; whole ones stay int64, which saves looking at each."""
-    array = one_dimensional(values, name)
-    if array.dtype.kind in "bi":
-        return np.ascontiguousarray(array, dtype=np.int64)
-    return numbers(array, name)
 
 
 def check_finite(array: FloatArray, name: str) -> None:
@@ -69,30 +63,30 @@ def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray,
     return np.arange(len(ends)), np.concatenate((np.zeros(1, np.int64), ends)), None
 
 
-def label_codes(labels: AnyArray) -> tuple[IntArray, FloatArray]:
+def label_codes(labels: FloatArray) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high; small whole labels are their own numbers."""
-    from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import FEW_LEVELS
 
-    if len(labels) == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    if labels.min() >= 0 and labels.max() < FEW_LEVELS:
-        codes: IntArray = labels.astype(np.int64, copy=False)
-        if labels.dtype == np.int64 or np.array_equal(codes, labels):
-            return kernel_view(codes), np.arange(int(codes.max()) + 1, dtype=np.float64)
+    if len(labels) and labels.min() >= 0 and labels.max() < FEW_LEVELS:
+        codes = labels.astype(np.int64)
+        if np.array_equal(codes, labels):
+            return codes, np.arange(int(codes.max()) + 1, dtype=np.float64)
     levels, codes = np.unique(labels, return_inverse=True)
-    return codes.astype(np.int64, copy=False), levels.astype(np.float64)
+    return codes.astype(np.int64, copy=False), levels
 
 
-def id_ranks(query_ptr: IntArray, scores: FloatArray, doc_ids: AnyArray) -> IntArray:
-    """Number the document ids in order; only those of tied documents, as text sorts slowly."""
+def tie_order(query_ptr: IntArray, scores: FloatArray, breaker: AnyArray) -> IntArray:
+    """Return an order of each query's documents in which equal scores stand as a breaker falls.
+
+    Only the tied documents are sorted by it, as text sorts slowly.
+    """
     query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
     order = np.lexsort((scores, query))
     equal = (np.diff(scores[order]) == 0) & (np.diff(query[order]) == 0)
     tied = np.union1d(order[:-1][equal], order[1:][equal])
     ranks = np.zeros(len(scores), dtype=np.int64)
-    ranks[tied] = np.unique(doc_ids[tied], return_inverse=True)[1]
-    return ranks
+    ranks[tied] = np.unique(breaker[tied], return_inverse=True)[1]
+    return np.lexsort((-ranks, query))
 
 
 def kernel_tables(

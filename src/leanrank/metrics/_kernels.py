@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics._one_query import (
     KIND,
     auc,
@@ -23,15 +23,9 @@ from leanrank.metrics._one_query import (
     domination_error,
     err,
     mean_ndcg,
+    relevant_in,
 )
-from leanrank.metrics._order import (
-    TIES_AVERAGE,
-    TIES_INPUT,
-    find_ties,
-    ideal_codes,
-    order_ties,
-    sort_descending,
-)
+from leanrank.metrics._order import find_ties, ideal_codes, sort_descending
 from leanrank.metrics.measures import (
     ALL_PAIRS_ERROR,
     AP,
@@ -53,8 +47,6 @@ from leanrank.metrics.measures import (
 CUT, LOWEST, SHORT_IS_ZERO, CUT_RELEVANT = range(1, 5)
 EMPTY_VALUE, STOP_SCALE = range(2)
 
-ONE_LEVEL, INFORMATIVE, CARRIED_BY_TIES = range(3)
-
 FEW_LEVELS = 64
 
 PAIRS = (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
@@ -69,8 +61,7 @@ def measure_queries(
     query_ptr: IntArray,
     scores: FloatArray,
     codes: IntArray,
-    breaker: IntArray | None,
-    ties: int,
+    average: bool,
     pool_ptr: IntArray,
     pool_codes: IntArray,
     gains: FloatArray,
@@ -79,15 +70,13 @@ def measure_queries(
     table: IntArray,
     numbers: FloatArray,
     values: FloatArray,
-    state: AnyArray,
     rare: int | None,
 ) -> None:
-    """Fill ``values[:, first:last]``, and ``state[first:last]`` when ties keep the input order.
+    """Fill ``values[:, first:last]``; unless ties are averaged, they keep the given order.
 
     ``codes`` number the label levels from low to high. The ideal list and the number of relevant
     documents are those of the pool, which is larger than the list when a run misses documents.
-    ``rare`` is None if no measure is one of ``RARE``, and ``breaker`` if documents of equal scores
-    stay as they are: neither is compiled then.
+    ``rare`` is None if no measure is one of ``RARE``, which are not compiled then.
     """
     longest = FEW_LEVELS
     for q in range(first, last):
@@ -114,17 +103,9 @@ def measure_queries(
             order[i] = i
         sort_descending(keys, order, n, spare_keys, spare_order)
         n_ties = find_ties(keys, n, tie_starts)
-        if breaker is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
-            if n_ties < n:
-                order_ties(
-                    ties, n_ties, tie_starts, order, own, breaker[lo:hi], keys, spare_keys,
-                    spare_order,
-                )  # fmt: skip
         for i in range(n):
             ranked[i] = own[order[i]]
-        if ties == TIES_INPUT:
-            state[q] = tie_state(ranked, n, tie_starts)
-        if ties == TIES_AVERAGE:
+        if average:
             groups, n_groups = tie_starts, n_ties
         else:
             groups, n_groups = singles, n
@@ -153,7 +134,7 @@ def measure_queries(
                             value /= best
             elif kind < AUC and kind not in (ERR, MEAN_NDCG):
                 if counted != lowest:
-                    relevant, counted = _count_relevant(pool, lowest), lowest
+                    relevant, counted = relevant_in(pool, 0, len(pool), lowest), lowest
                 if relevant > 0:
                     most = min(relevant, cut) if table[m, CUT_RELEVANT] else relevant
                     value = 0.0
@@ -206,11 +187,24 @@ def _by_relevance(
 
 
 @kernel
-def _count_relevant(pool: IntArray, lowest: int) -> int:
-    relevant = 0
-    for i in range(len(pool)):
-        relevant += pool[i] >= lowest
-    return relevant
+def carried_by_ties(query_ptr: IntArray, scores: FloatArray, codes: IntArray) -> tuple[int, int]:
+    """Count the queries that ties of the best score decide, and all queries with several levels.
+
+    Ties decide where at least half of the documents, of several levels, share the best score.
+    """
+    carried = informative = 0
+    for q in range(len(query_ptr) - 1):
+        lo, hi = query_ptr[q], query_ptr[q + 1]
+        best, n_best, several, mixed = lo, 0, False, False
+        for i in range(lo, hi):
+            several |= codes[i] != codes[lo]
+            if scores[i] > scores[best]:
+                best, n_best, mixed = i, 0, False
+            n_best += scores[i] == scores[best]
+            mixed |= scores[i] == scores[best] and codes[i] != codes[best]
+        informative += several
+        carried += mixed and 2 * n_best >= hi - lo
+    return carried, informative
 
 
 @kernel
@@ -221,22 +215,6 @@ def _ideal_depth(table: IntArray) -> int:
         if table[m, KIND] in (NDCG, MEAN_NDCG):
             depth = max(depth, table[m, CUT])
     return depth
-
-
-@kernel
-def tie_state(ranked: IntArray, n: int, starts: IntArray) -> int:
-    """Return whether at least half of the documents, of several levels, share the highest score."""
-    several = False
-    for i in range(1, n):
-        several |= ranked[i] != ranked[0]
-    if not several:
-        return ONE_LEVEL
-    top = starts[1]
-    if top > 1 and 2 * top >= n:
-        for i in range(1, top):
-            if ranked[i] != ranked[0]:
-                return CARRIED_BY_TIES
-    return INFORMATIVE
 
 
 @kernel
@@ -256,9 +234,7 @@ def precision_sum(
                 above += 1
                 total += above / end
             continue
-        r = 0
-        for i in range(a, end):
-            r += ranked[i] >= lowest
+        r = relevant_in(ranked, a, end, lowest)
         if r > 0:
             # given a relevant one at position i, r − 1 others are spread over the size − 1 places
             density = (r - 1) / (size - 1)
@@ -279,9 +255,7 @@ def reciprocal_rank(
         a, end = starts[g], starts[g + 1]
         if a >= cut:
             break
-        r = 0
-        for i in range(a, end):
-            r += ranked[i] >= lowest
+        r = relevant_in(ranked, a, end, lowest)
         if r > 0:
             total = 0.0
             none_yet = 1.0  # probability that no relevant one came before position i of the group
@@ -303,9 +277,7 @@ def n_hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: 
         a, end = starts[g], starts[g + 1]
         if a >= cut:
             break
-        r = 0
-        for i in range(a, end):
-            r += ranked[i] >= lowest
+        r = relevant_in(ranked, a, end, lowest)
         total += r if end <= cut else r * (cut - a) / (end - a)
     return total
 
@@ -318,9 +290,7 @@ def _rank_of_relevant(
     rank = math.nan
     for g in range(n_groups):
         a, end = starts[g], starts[g + 1]
-        r = 0
-        for i in range(a, end):
-            r += ranked[i] >= lowest
+        r = relevant_in(ranked, a, end, lowest)
         if r > 0:
             # r places at random among size cut them into r + 1 stretches of equal expected length
             stretch = (end - a + 1) / (r + 1)

@@ -32,6 +32,15 @@ STEEPEST = 100.0
 
 
 @kernel
+def relevant_in(ranked: IntArray, start: int, end: int, lowest: int) -> int:
+    """Count the relevant documents of a part of a list."""
+    found = 0
+    for i in range(start, end):
+        found += ranked[i] >= lowest
+    return found
+
+
+@kernel
 def dcg(
     ranked: IntArray,
     starts: IntArray,
@@ -147,9 +156,7 @@ def auc(ranked: IntArray, starts: IntArray, n_groups: int, lowest: int) -> float
     relevant = irrelevant = 0
     wrong = 0.0
     for g in range(n_groups):
-        r = 0
-        for i in range(starts[g], starts[g + 1]):
-            r += ranked[i] >= lowest
+        r = relevant_in(ranked, starts[g], starts[g + 1], lowest)
         s = starts[g + 1] - starts[g] - r
         wrong += r * (irrelevant + 0.5 * s)
         relevant += r

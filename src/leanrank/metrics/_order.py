@@ -1,4 +1,4 @@
-"""Sorting one query: documents by score, ties by the convention, labels for the ideal."""
+"""Sorting one query: documents by score, labels for the ideal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,6 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
-
-TIES_INPUT, TIES_AVERAGE, TIES_PESSIMISTIC, TIES_DOCID = range(4)
-TIE_CODES = {
-    "input": TIES_INPUT,
-    "average": TIES_AVERAGE,
-    "pessimistic": TIES_PESSIMISTIC,
-    "docid": TIES_DOCID,
-}
 
 
 @kernel
@@ -143,34 +135,6 @@ def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
             groups += 1
     starts[groups] = n
     return groups
-
-
-@kernel
-def order_ties(
-    ties: int,
-    n_groups: int,
-    starts: IntArray,
-    order: IntArray,
-    codes: IntArray,
-    breaker: IntArray,
-    keys: FloatArray,
-    spare_keys: FloatArray,
-    spare_order: IntArray,
-) -> None:
-    """Reorder the documents within each group of equal scores: worst first, or by document id.
-
-    ``codes`` and ``breaker`` are the query's own; ``keys`` is overwritten.
-    """
-    for g in range(n_groups):
-        lo, hi = starts[g], starts[g + 1]
-        if hi - lo < 2:
-            continue
-        for i in range(lo, hi):
-            if ties == TIES_PESSIMISTIC:
-                keys[i] = -codes[order[i]]
-            else:
-                keys[i] = breaker[order[i]]
-        sort_descending(keys[lo:hi], order[lo:hi], hi - lo, spare_keys, spare_order)
 
 
 @kernel

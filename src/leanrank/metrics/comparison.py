@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from leanrank._display import html_table
+from leanrank._numbers import defined
 from leanrank._typing import FloatArray
+from leanrank.data.grouping import as_floats
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.evaluation import evaluate
@@ -70,13 +72,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values without the differences, ready for JSON."""
-        out: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if name == "interval":
-                value = [_plain(end) for end in value]
-            if name != "differences":
-                out[name] = _plain(value) if isinstance(value, float) else value
+        out: dict[str, Any] = defined({**vars(self), "differences": None})
+        del out["differences"]
         return out
 
     def __repr__(self) -> str:
@@ -217,10 +214,7 @@ def compare_values(
 
 
 def _values(values: Any, name: str) -> FloatArray:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} holds something that is not a number ({error})") from error
+    array = as_floats(values, name).astype(np.float64, copy=False)
     if array.ndim != 1 or np.isinf(array).any():
         raise InputError(f"{name} must hold one finite value (or NaN) per query")
     return array
@@ -274,7 +268,3 @@ def _randomization(
         flipped = np.einsum("ij,j->i", flips, d)
         extreme += int(np.count_nonzero(np.abs(total - 2.0 * flipped) >= observed))
     return (extreme + 1) / (n_permutations + 1), n_permutations, False
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -5,27 +5,26 @@ cover the same documents.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leanrank._numbers import defined
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.trec import Qrels, Run
-from leanrank.errors import DataWarning, InputError, first_repeated, warn
+from leanrank.errors import InputError, first_repeated, warn
 from leanrank.execution import make_executor, query_ranges
 from leanrank.metrics._inputs import (
     check_finite,
     find_queries,
-    id_ranks,
     kernel_tables,
     label_codes,
     numbers,
-    whole_or_real,
+    tie_order,
 )
 from leanrank.metrics.conventions import Convention, find_convention
 from leanrank.metrics.measures import COVERAGE, LOSS, TOP_RANK, Measure, parse_measures
@@ -67,16 +66,14 @@ class Evaluation:
             "convention": self.convention,
             "settings": dict(self.settings),
             "queries": len(self.query_ids),
-            "means": {name: _plain(value) for name, value in self.means.items()},
+            "means": self.means,
             "undefined": dict(self.undefined),
         }
         if per_query:
             out["query_ids"] = self.query_ids.tolist()
-            out["per_query"] = {
-                name: [_plain(value) for value in values.tolist()]
-                for name, values in self.per_query.items()
-            }
-        return out
+            out["per_query"] = {name: row.tolist() for name, row in self.per_query.items()}
+        plain: dict[str, Any] = defined(out)
+        return plain
 
     def __repr__(self) -> str:
         n_queries = len(self.query_ids)
@@ -176,11 +173,10 @@ def evaluate(
         if qid is not None or group is not None:
             raise InputError("the data set brings its own queries: leave qid and group out")
         doc_ids = y.doc_ids if doc_ids is None else doc_ids
-        labels: AnyArray = y.y
-        query_ids, query_ptr, order = y.query_ids, y.query_ptr, None
+        labels, query_ids, query_ptr, order = y.y, y.query_ids, y.query_ptr, None
         check_finite(labels, "y")
     else:
-        labels = whole_or_real(y, "y")
+        labels = numbers(y, "y")
         query_ids, query_ptr, order = find_queries(qid, group, len(labels))
         if qid is None and group is None and len(labels) > LONGEST_LIST:
             warn(
@@ -264,13 +260,10 @@ def evaluate_run(
                 f"the measure {measure.name!r} needs the score of every document and a run may "
                 "miss some: use evaluate with full lists"
             )
-    numbers = {q: at for at, q in enumerate(dict.fromkeys(qrels.qid.tolist()))}
     retrieved = set(run.qid.tolist())
-    kept = [q for q in numbers if complete or q in retrieved]
-    numbers = {q: at for at, q in enumerate(kept)}
-
-    rows, query = _of_queries(run.qid, numbers)
-    judged_rows, judged_query = _of_queries(qrels.qid, numbers)
+    kept = [q for q in dict.fromkeys(qrels.qid.tolist()) if complete or q in retrieved]
+    rows, query = _of_queries(run.qid, kept)
+    judged_rows, judged_query = _of_queries(qrels.qid, kept)
     doc_ids = run.doc_id[rows]
     listed = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
     judged = list(zip(judged_query.tolist(), qrels.doc_id[judged_rows].tolist(), strict=True))
@@ -307,7 +300,7 @@ def measure_lists(
     query_ids: AnyArray,
     query_ptr: IntArray,
     scores: FloatArray,
-    labels: AnyArray,
+    labels: FloatArray,
     doc_ids: AnyArray | None,
     changed: list[str],
     n_jobs: int | None,
@@ -320,18 +313,30 @@ def measure_lists(
     lists hold every document.
     """
     from leanrank._jit import kernel_view
-    from leanrank.metrics._kernels import CARRIED_BY_TIES, ONE_LEVEL, RARE, measure_queries
+    from leanrank.metrics._kernels import RARE, carried_by_ties, measure_queries
     from leanrank.metrics._one_query import softmax_losses
-    from leanrank.metrics._order import TIE_CODES
-    from leanrank.metrics._plain import is_plain, measure_plainly
 
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
-    executor = make_executor(n_jobs)
-    plain = is_plain({measure.kind for measure in measures}, convention.ties, len(everything))
     codes, levels = label_codes(everything)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
-    query_ptr = kernel_view(query_ptr)
+    if convention.ties in ("docid", "pessimistic"):
+        breaker: AnyArray = -codes
+        if convention.ties == "docid" and doc_ids is not None:
+            breaker = doc_ids
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32).astype(np.float64)
+        order = tie_order(query_ptr, scores, breaker)
+        scores, codes = scores[order], codes[order]
+    query_ptr, scores, codes = map(kernel_view, (query_ptr, scores, codes))
     pool_ptr = query_ptr if pool_ptr is None else kernel_view(pool_ptr)
+    if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
+        carried, informative = carried_by_ties(query_ptr, scores, codes)
+        if carried and 10 * carried >= informative:
+            warn(
+                f"in {carried} of {informative} queries at least half of the documents share the "
+                "best score and are ranked in input order, which may follow the labels: check the "
+                "scores, or use ties='average'"
+            )
     table, figures = kernel_tables(measures, convention, levels)
     gains = np.zeros(len(levels))
     if any(measure.uses_gains for measure in measures):
@@ -339,43 +344,21 @@ def measure_lists(
     top_label = max(0.0, float(levels[-1])) if len(levels) else 0.0
     stops = np.exp2(np.maximum(levels, 0.0) - top_label) - np.exp2(-top_label)
     n_queries = len(query_ptr) - 1
-    longest = 0
-    if n_queries:
-        longest = max(int(np.diff(query_ptr).max()), int(np.diff(pool_ptr).max()))
-    scores = kernel_view(scores)
-    breaker = codes if convention.ties == "pessimistic" else None
-    if convention.ties == "docid":
-        assert doc_ids is not None
-        with np.errstate(over="ignore"):
-            scores = scores.astype(np.float32).astype(np.float64)
-        breaker = id_ranks(query_ptr, scores, doc_ids)
-    discounts = convention.discounts(longest)
-    values = np.empty((len(measures), n_queries))
-    state = np.zeros(n_queries, dtype=np.int8)
-
+    longest = max(int(np.diff(ptr).max(initial=0)) for ptr in (query_ptr, pool_ptr))
+    discounts, values = convention.discounts(longest), np.empty((len(measures), n_queries))
+    average = convention.ties == "average"
     rare = 1 if any(measure.kind in RARE for measure in measures) else None
-    ties = TIE_CODES[convention.ties]
 
     def run(part: tuple[int, int]) -> None:
         measure_queries(
-            *part, query_ptr, scores, codes, breaker, ties, pool_ptr, pool_codes, gains, stops,
-            discounts, table, figures, values, state, rare,
+            *part, query_ptr, scores, codes, average, pool_ptr, pool_codes, gains, stops,
+            discounts, table, figures, values, rare,
         )  # fmt: skip
 
-    if plain:
-        measure_plainly(
-            query_ptr, scores, codes, ties, pool_ptr, pool_codes, gains, discounts, table, figures,
-            values, state,
-        )  # fmt: skip
-    else:
-        executor.map(run, query_ranges(query_ptr))
-
+    make_executor(n_jobs).map(run, query_ranges(query_ptr))
     for row, measure in zip(values, measures, strict=True):
         if measure.kind == LOSS:
             row[:] = softmax_losses(scores, gains[codes], query_ptr)
-    if convention.ties == "input" and any(measure.sees_tie_order for measure in measures):
-        carried = int(np.count_nonzero(state == CARRIED_BY_TIES))
-        _warn_about_ties(carried, int(np.count_nonzero(state != ONE_LEVEL)))
     settings = {**vars(convention), "changed": changed}
     del settings["name"], settings["source"]
     per_query = {measure.name: row for measure, row in zip(measures, values, strict=True)}
@@ -390,8 +373,9 @@ def measure_lists(
     )
 
 
-def _of_queries(qid: AnyArray, numbers: dict[str, int]) -> tuple[IntArray, IntArray]:
+def _of_queries(qid: AnyArray, kept: list[str]) -> tuple[IntArray, IntArray]:
     """Return the rows of some queries, query by query, and the number of the query of each."""
+    numbers = {q: at for at, q in enumerate(kept)}
     query = np.fromiter((numbers.get(q, -1) for q in qid.tolist()), np.int64, len(qid))
     rows = np.flatnonzero(query >= 0)
     rows = rows[np.argsort(query[rows], kind="stable")]
@@ -401,18 +385,3 @@ def _of_queries(qid: AnyArray, numbers: dict[str, int]) -> tuple[IntArray, IntAr
 def _pointers(query: IntArray, n_queries: int) -> IntArray:
     sizes = np.bincount(query, minlength=n_queries)
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
-
-
-def _warn_about_ties(carried: int, informative: int) -> None:
-    if carried and 10 * carried >= informative:
-        warnings.warn(
-            f"in {carried} of {informative} queries at least half of the documents share the best "
-            "score and are ranked in input order, which may follow the labels: check the scores, "
-            "or use ties='average'",
-            DataWarning,
-            stacklevel=4,
-        )
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -93,25 +93,16 @@ def measure_names() -> str:
     return ", ".join(form for form, *_ in _FORMS.values())
 
 
-def sparsity(w: Any) -> float:
-    """Return ‖w‖₀/n, the share of the weights that are not zero.
-
-    >>> sparsity([0.0, 0.5, 0.0, -2.0])
-    0.5
-    """
-    weights = np.asarray(w)
-    if weights.size == 0:
-        raise InputError("w holds no weights: the sparsity of an empty model is not defined")
-    return int(np.count_nonzero(weights)) / weights.size
-
-
 def percent_zero(w: Any) -> float:
     """Return 100·(1 − ‖w‖₀/n), the percentage of the weights that are exactly zero.
 
     >>> percent_zero([0.0, 0.5, 0.0, 0.0])
     75.0
     """
-    return 100.0 * (1.0 - sparsity(w))
+    weights = np.asarray(w)
+    if weights.size == 0:
+        raise InputError("w holds no weights: there is no share of zeros")
+    return 100.0 * (1.0 - int(np.count_nonzero(weights)) / weights.size)
 
 
 # name: how it is written, kind, whether @k may / must follow, the option it takes
