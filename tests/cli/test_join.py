@@ -56,10 +56,10 @@ def test_json_and_labels_for_the_unjudged(run, logs):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--query-field", "text"], "log.ndjson, line 1: the record names no query (looked at te"),
+        (["--query-field", "text"], "log.ndjson, line 1: no query is named (looked at te"),
         (
             ["--document-field", "sku"],
-            "log.ndjson, line 1: a hit names no document (looked at sku)",
+            "log.ndjson, line 1: no document is named (looked at sku)",
         ),
         (["--judgment-format", "csv"], "format='csv' is not known"),
         (["--judgments", "none.csv"], "none.csv: there is no such file"),

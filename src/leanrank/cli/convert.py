@@ -50,12 +50,12 @@ def convert(
 
         say(f"Reading {source}")
         if format is None and is_click_log(source):
-            from leanrank.data.logs.clicks import EngineClicks
+            from leanrank.data.logs.clicks import load_engine_clicks
 
-            log = EngineClicks(source, actions=actions.split(","))
-            rows = log.write(target)
-            sizes = {**log.totals, "rows": rows}
-            for sentence in log.sentences():
+            log = load_engine_clicks(source, actions=actions.split(","))
+            log.write(target)
+            sizes = log.sizes
+            for sentence in log.notes:
                 warn(sentence)
         elif target != "-" and format_name(target, to) == "arrow":
             how = read_options(source, format, read)
@@ -151,7 +151,7 @@ def join(
         joined = match_judgments(features, rated, fill=fill, label=unjudged, **given)
         say(f"Writing {output}")
         dump(joined.data, output)
-    for sentence in joined.sentences():
+    for sentence in joined.notes:
         warn(sentence)
     if json:
         sizes: dict[str, Any] = {"logged": joined.n_logged, "judged": joined.n_judged}

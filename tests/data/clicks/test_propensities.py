@@ -108,10 +108,10 @@ def test_weighing_out_the_position_ranks_better_than_clicks_at_face_value():
 @pytest.mark.parametrize(
     ("propensities", "clip", "words"),
     [
-        ([1.0, 0.5], 0.01, "none for position 3"),
-        ({1: 1.0}, 0.01, "none for position 2"),
+        ([1.0, 0.5], 0.01, "nan at position 3"),
+        ({1: 1.0}, 0.01, "nan at position 2"),
         (np.r_[1.0, 0.0, HYPERBOLA], 0.01, "0.0 at position 2"),
-        (np.ones((2, 2)), 0.01, "one number a position"),
+        (np.ones((2, 2)), 0.01, "2 dimensions"),
         (HYPERBOLA, 0.0, "clip=0.0"),
     ],
 )

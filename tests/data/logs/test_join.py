@@ -21,10 +21,10 @@ def test_log_and_judgments_of_files(ltr_log, write):
     assert data.feature_names == ("bm25", "age")
     assert data.X.tolist() == [[1.5, 3.0], [0.5, 0.0], [0.25, 1.0], [2.0, 9.0]]
     assert data.y.tolist() == [0.0, 2.0, 0.0, 1.0]
-    assert joined.sentences() == ["1 missing value became 0 (age 1)"]
+    assert joined.notes == ["1 missing value became 0 (age 1)"]
     kept = match_judgments(ltr_log, ratings, fill=np.nan)
     assert np.isnan(kept.data.X[1, 1])
-    assert kept.sentences() == ["1 missing value became nan (age 1)"]
+    assert kept.notes == ["1 missing value became nan (age 1)"]
 
 
 def test_everything_that_does_not_match_is_told(ltr_log, write):
@@ -41,7 +41,7 @@ def test_everything_that_does_not_match_is_told(ltr_log, write):
     assert data.doc_ids.tolist() == ["b"]
     labelled = match_judgments(ltr_log, ratings, label=0)
     assert labelled.data.y.tolist() == [0.0, 2.0, 0.0, 0.0]
-    assert "3 without a judgment labelled 0" in labelled.sentences()[0]
+    assert "3 without a judgment labelled 0" in labelled.notes[0]
 
 
 def test_the_last_of_repeated_entries_counts(write):
@@ -53,7 +53,7 @@ def test_the_last_of_repeated_entries_counts(write):
     joined = match_judgments(log, Qrels(["q", "q"], ["a", "b"], [1, 0]))
     assert joined.data.X.tolist() == [[5.0, 1.0], [2.0, 0.0]]
     assert joined.n_repeated == 1
-    assert "1 logged entry replaced by a later one" in joined.sentences()[0]
+    assert "1 logged entry replaced by a later one" in joined.notes[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5])
@@ -95,12 +95,12 @@ def test_a_data_set_joins_as_well(tmp_path):
     joined = match_judgments(features, qrels)
     np.testing.assert_array_equal(joined.data.X, made.X)
     np.testing.assert_array_equal(joined.data.y, made.y)
-    assert joined.sentences() == []
+    assert joined.notes == []
     dump(features, tmp_path / "f.parquet")
     np.testing.assert_array_equal(match_judgments(tmp_path / "f.parquet", qrels).data.X, made.X)
-    with pytest.raises(InputError, match="no document ids"):
+    with pytest.raises(InputError, match="needs document ids"):
         match_judgments(RankingData(made.X), qrels)
-    with pytest.raises(InputError, match="query_field is for feature logs"):
+    with pytest.raises(InputError, match="takes no query_field"):
         match_judgments(features, qrels, query_field="q")
 
 

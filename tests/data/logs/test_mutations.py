@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 from leanrank.data.logs import feature_log
-from leanrank.data.logs.clicks import EngineClicks
+from leanrank.data.logs.clicks import load_engine_clicks
 from leanrank.data.logs.judgments import match_judgments, read_judgments
 from leanrank.data.trec import Qrels
 from leanrank.errors import LeanrankError
@@ -38,14 +38,13 @@ METARANK = lines(metarank_ranking("r", "a", "b", query="q"), metarank_click("r",
 
 
 def join(file):
-    return match_judgments(file, Qrels(["jazz", "q"], ["a", "b"], [1, 0])).sentences()
+    return match_judgments(file, Qrels(["jazz", "q"], ["a", "b"], [1, 0])).notes
 
 
 def clicks(file):
-    log = EngineClicks(file)
-    parts = [table.to_pydict() for table in log.batches()]
-    json.dumps(parts).encode()
-    return log.sentences()
+    log = load_engine_clicks(file)
+    json.dumps(log.table.to_pydict()).encode()
+    return log.notes
 
 
 CASES = {

@@ -14,6 +14,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.clicks.click_log import ClickLog, ClickWeights, only_shown
+from leanrank.data.grouping import one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, check_choice
 
@@ -115,41 +116,31 @@ def _by_position(propensities: Any, position: IntArray) -> FloatArray:
     """Return one propensity a position that was shown, checked."""
     last = int(position.max())
     if not isinstance(propensities, Mapping):
-        given = np.asarray(propensities, dtype=np.float64)
-        if given.ndim != 1:
-            raise InputError("propensities must be one number a position, from position 1 on")
-        propensities = dict(enumerate(given.tolist(), start=1))
+        listed = one_dimensional(propensities, "propensities").tolist()
+        propensities = dict(enumerate(listed, start=1))
     values = np.array([propensities.get(k, np.nan) for k in range(1, last + 1)], np.float64)
     shown = np.zeros(last, dtype=bool)
     shown[position - 1] = True
-    missing = np.flatnonzero(shown & np.isnan(values))
-    if len(missing):
-        raise InputError(
-            f"propensities has none for position {missing[0] + 1}, which was shown: give one for "
-            f"every position up to {last}"
-        )
     wrong = np.flatnonzero(shown & ~((values > 0) & np.isfinite(values)))
     if len(wrong):
         raise InputError(
-            f"propensities is {values[wrong[0]]} at position {wrong[0] + 1}: it must be above 0"
+            f"propensities is {values[wrong[0]]} at position {wrong[0] + 1}, which was shown: give "
+            f"one number above 0 for every position up to {last}"
         )
     return np.where(shown, values, 0.0)
 
 
 def _counts(clicks: ClickLog, last: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Count shows and clicks of each document at each position where it was shown."""
-    key = clicks.row * last + (clicks.position - 1)
-    n_cells = len(clicks.data) * last
-    if n_cells <= 8 * len(key) + 1024:  # a table of all cells is quicker than a sort
-        shows = np.bincount(key, minlength=n_cells)
-        hits = np.bincount(key[clicks.clicked], minlength=n_cells)
-        cells = np.flatnonzero(shows)
-        shows, hits = shows[cells], hits[cells]
-    else:
-        cells, at, shows = np.unique(key, return_inverse=True, return_counts=True)
-        hits = np.bincount(at[clicks.clicked], minlength=len(cells))
-    row, place = np.divmod(cells, last)
-    return row, place + 1, shows.astype(np.float64), hits.astype(np.float64)
+    from scipy.sparse import csr_array
+
+    cells, shape = (clicks.row, clicks.position), (len(clicks.data), last + 1)
+    shows, hits = (
+        csr_array((values, cells), shape=shape)
+        for values in (np.ones(len(clicks.row)), clicks.clicked.astype(np.float64))
+    )
+    row = np.repeat(np.arange(shape[0]), np.diff(shows.indptr))
+    return row, shows.indices, shows.data, hits.data
 
 
 SWAPS = ("none", "adjacent", "shuffle")

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.data.clicks.columns import Ids, as_numbers, feature_data, number_ids, read_columns
+from leanrank.data.clicks.columns import feature_data, identifiers, read_columns
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
-
-LAST_POSITION = 1_000_000
 
 
 class ClickWeights(NamedTuple):
@@ -190,41 +188,42 @@ def read_clicks(
         names["propensity"] = propensity
     where = os.fspath(log) if isinstance(log, (str, os.PathLike)) else "the click log"
     table = read_columns(log, names, where, only=None if features is None else names.values())
-    queries, documents, sessions = (
-        number_ids(table[n], n, where) for n in (query, document, session)
-    )
-    if len(queries.codes) == 0:
+    if not len(table):
         raise InputError(f"{where} has no rows: give at least one list with a click")
     places = _numbers(table, "position", position, where).astype(np.int64)
     clicks = _numbers(table, "clicked", clicked, where).astype(bool)
-    chance: FloatArray | None = None
-    if propensity is not None:
-        chance = _numbers(table, "propensity", propensity, where).astype(np.float64)
+    chance = None if propensity is None else _numbers(table, "propensity", propensity, where)
+    sessions, queries, documents = (
+        identifiers(table[name], name, where) for name in (session, query, document)
+    )
     if features is None:
-        _, first = np.unique(
-            queries.codes * len(documents.values) + documents.codes, return_index=True
-        )
+        n_documents = int(_codes(documents).max()) + 1
+        _, first = np.unique(_codes(queries) * n_documents + _codes(documents), return_index=True)
         features = table.drop_columns([*(set(names.values()) - {query, document})])
         features = features.take(np.sort(first))
     known = feature_data(features, query, document)
     found = _find(queries, documents, known, where)
-    order, list_ptr = _lists(sessions, queries, places, where)
-    if order is not None:
-        found, places, clicks = found[order], places[order], clicks[order]
-        chance = None if chance is None else chance[order]
-    shown = np.repeat(np.arange(len(list_ptr) - 1), np.diff(list_ptr)) * len(known) + found
-    in_order = np.sort(shown)
-    if np.any(in_order[1:] == in_order[:-1]):
-        _, once = np.unique(shown, return_index=True)
-        twice = int(np.setdiff1d(np.arange(len(shown)), once)[0])
-        at = twice if order is None else int(order[twice])
-        raise InputError(
-            f"{where} shows document {documents.values[documents.codes[at]]!r} twice in session "
-            f"{sessions.values[sessions.codes[at]]!r} (row {at}, counted from 0): a list shows a "
-            "document once"
-        )
-    with_clicks = np.logical_or.reduceat(clicks, list_ptr[:-1])
+    list_of = _codes(sessions) * known.n_queries
+    list_of += np.searchsorted(known.query_ptr, found, side="right") - 1
+    for key, what in (
+        (list_of * (int(places.max()) + 1) + places, "position"),
+        (list_of * len(known) + found, "document"),
+    ):
+        if (at := _repeated(key)) is not None:
+            first = int(np.flatnonzero(key == key[at])[0])
+            raise InputError(
+                f"{where} has {what} {table[names[what]][at].as_py()!r} twice in session "
+                f"{sessions[at].as_py()} for query {queries[at].as_py()!r} (rows {first} and "
+                f"{at}, counted from 0): a list shows one document at each position"
+            )
+    # one sort of one number is twice as quick as two; a number of 64 bits holds both
+    order = np.argsort(list_of * (int(places.max()) + 1) + places, kind="stable")
+    list_of, found, places, clicks = (each[order] for each in (list_of, found, places, clicks))
+    chance = None if chance is None else chance[order].astype(np.float64)
+    starts = np.flatnonzero(np.concatenate(([True], list_of[1:] != list_of[:-1])))
+    with_clicks = np.logical_or.reduceat(clicks, starts)
     data, row = (known, found) if keep_unshown else only_shown(known, found)
+    list_ptr = np.append(starts, len(found)).astype(np.int64)
     return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()), chance)
 
 
@@ -286,8 +285,8 @@ def _next(clicks: ClickLog) -> IntArray:
 
 _CHECKS: dict[str, tuple[Any, str]] = {
     "position": (
-        lambda values: (values >= 1) & (values <= LAST_POSITION) & (values % 1 == 0),
-        f"positions are whole numbers that count from 1 at the top, up to {LAST_POSITION:,}",
+        lambda values: (values >= 1) & (values <= 1_000_000) & (values % 1 == 0),
+        "positions are whole numbers that count from 1 at the top, up to a million",
     ),
     "clicked": (
         lambda values: (values == 0) | (values == 1),
@@ -303,7 +302,12 @@ _CHECKS: dict[str, tuple[Any, str]] = {
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
     """Return a column of numbers; raise for the first row that is wrong."""
-    values = as_numbers(table[name], name, where)
+    from leanrank.data.tables.arrow import side_numbers
+    from leanrank.data.tables.layout import is_number
+
+    if not is_number(table[name].type):
+        raise InputError(f"column {name!r} holds something that is not a number")
+    values = np.asarray(side_numbers(table[name], name, where))
     is_right, remedy = _CHECKS[role]
     wrong = np.flatnonzero(~is_right(values))
     if len(wrong):
@@ -313,74 +317,61 @@ def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
     return values
 
 
-def _find(queries: Ids, documents: Ids, known: RankingData, where: str) -> IntArray:
-    """Find each shown document's row among the features."""
-    assert known.doc_ids is not None
-    listed = number_ids(known.doc_ids, "document")
-    query_of_row = np.repeat(np.arange(known.n_queries), np.diff(known.query_ptr))
-    n_documents = len(listed.values)
-    key = query_of_row * n_documents + listed.codes
+def _codes(ids: Any) -> IntArray:
+    """Number the distinct identifiers in the order of their first appearance."""
+    return np.asarray(ids.dictionary_encode().indices).astype(np.int64)
+
+
+def _repeated(key: IntArray) -> int | None:
+    """Return the first row whose key was there before."""
     order = np.argsort(key, kind="stable")
-    key = key[order]
-    repeated = np.flatnonzero(key[1:] == key[:-1])
-    if len(repeated):
-        at = int(order[repeated[0]])
+    again = order[1:][key[order[1:]] == key[order[:-1]]]
+    return int(again.min()) if len(again) else None
+
+
+def _find(queries: Any, documents: Any, known: RankingData, where: str) -> IntArray:
+    """Find each shown document's row among the features."""
+    from leanrank.data.tables import pa, pc
+
+    assert known.doc_ids is not None
+    ids = pa.array(map(str, known.doc_ids.tolist()), pa.large_string())
+    distinct = ids.unique()
+    query_of_row = np.repeat(np.arange(known.n_queries), np.diff(known.query_ptr))
+    key = query_of_row * len(distinct) + np.asarray(pc.index_in(ids, distinct))
+    if (twice := _repeated(key)) is not None:
         raise InputError(
-            f"the features hold document {known.doc_ids[at]!s} of query {known.qid[at]!s} twice: "
+            f"the features hold document {ids[twice].as_py()} of query {known.qid[twice]!s} twice: "
             "give one row per query and document"
         )
-    query = queries.codes_in(known.query_ids.tolist())[queries.codes]
-    document = documents.codes_in(listed.values)[documents.codes]
-    wanted = query * n_documents + document
-    found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    names = pa.array(map(str, known.query_ids.tolist()), pa.large_string())
+    query, document = (
+        np.asarray(pc.index_in(each, among).fill_null(-1)).astype(np.int64)
+        for each, among in ((queries, names), (documents, distinct))
+    )
+    wanted = query * len(distinct) + document
+    order = np.argsort(key)
+    found = order[np.minimum(np.searchsorted(key, wanted, sorter=order), len(key) - 1)]
     absent = np.flatnonzero((query < 0) | (document < 0) | (key[found] != wanted))
-    missing = int(absent[0]) if len(absent) else -1
-    if missing >= 0:
+    if len(absent):
+        at = int(absent[0])
         raise InputError(
-            f"{where} shows document {documents.values[documents.codes[missing]]!r} for query "
-            f"{queries.values[queries.codes[missing]]!r} in row {missing} (counted from 0), which "
-            "has no features: add it to the feature table, or drop its list from the log"
+            f"{where} shows document {documents[at].as_py()!r} for query {queries[at].as_py()!r} "
+            f"in row {at} (counted from 0), which has no features: add it to the feature table, or "
+            "drop its list from the log"
         )
-    return order[found]
-
-
-def _lists(
-    sessions: Ids, queries: Ids, places: IntArray, where: str
-) -> tuple[IntArray | None, IntArray]:
-    """Sort the rows by list and position; None for an order that is right already."""
-    key = sessions.codes * len(queries.values) + queries.codes
-    order = None
-    after = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & (places[1:] > places[:-1]))
-    if not after.all():
-        # one sort of one number is twice as quick as two; a number of 64 bits holds both
-        top = int(places.max()) + 1
-        order = np.argsort(key * top + places, kind="stable")
-        key, places = key[order], places[order]
-        same = (key[1:] == key[:-1]) & (places[1:] == places[:-1])
-        if same.any():
-            at = int(np.flatnonzero(same)[0])
-            first, second = sorted((int(order[at]), int(order[at + 1])))
-            raise InputError(
-                f"{where} has position {places[at]} twice in session "
-                f"{sessions.values[sessions.codes[first]]!r} for query "
-                f"{queries.values[queries.codes[first]]!r} (rows {first} and {second}, counted "
-                "from 0): each position of a list shows one document"
-            )
-    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-    return order, np.append(starts, len(key)).astype(np.int64)
+    return found
 
 
 def only_shown(known: RankingData, found: IntArray) -> tuple[RankingData, IntArray]:
     """Drop the documents that no list shows: nothing is known about them."""
     shown = np.zeros(len(known), dtype=bool)
     shown[found] = True
-    if shown.all():
-        return known.replace(y=None, sample_weight=None, query_weight=None, offset=None), found
+    rows: Any = slice(None) if shown.all() else shown
     assert known.doc_ids is not None
     data = RankingData(
-        known.X[shown],
-        qid=known.qid[shown],
-        doc_ids=known.doc_ids[shown],
+        known.X[rows],
+        qid=known.qid[rows],
+        doc_ids=known.doc_ids[rows],
         feature_names=known.feature_names,
     )
     return data, (np.cumsum(shown) - 1)[found]

@@ -1,15 +1,11 @@
-"""Named columns and features of whatever table there is, and identifiers as numbers."""
+"""Named columns and features of whatever table there is."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from leanrank._typing import AnyArray, IntArray
 from leanrank.data.formats import FORMATS, ROLES, check_exists, format_name, load
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -69,53 +65,21 @@ def read_columns(
     return table
 
 
-@dataclass(frozen=True)
-class Ids:
-    """A column of identifiers: a number per row, and the identifier of each number."""
+def identifiers(column: Any, name: str, where: str) -> Any:
+    """Return a column of identifiers as one Arrow array of text: 7 in one table is "7" in another.
 
-    codes: IntArray
-    values: list[Any]
-
-    def codes_in(self, other: Sequence[Any]) -> IntArray:
-        """Return each distinct value's position in another list, −1 where it is not in there.
-
-        They are compared as text, so that 7 in one table is "7" in another.
-        """
-        at = {str(value): number for number, value in enumerate(other)}
-        return np.fromiter((at.get(str(v), -1) for v in self.values), np.int64, len(self.values))
-
-
-def number_ids(column: Any, name: str, where: str = "the table") -> Ids:
-    """Number the distinct values of an array or an Arrow column.
-
-    >>> ids = number_ids(np.array(["b", "a", "b"]), "session")
-    >>> [ids.values[code] for code in ids.codes]
-    ['b', 'a', 'b']
+    >>> import pyarrow
+    >>> identifiers(pyarrow.chunked_array([[7, 8]]), "session", "the log").to_pylist()
+    ['7', '8']
     """
     from leanrank.data.tables import pa
     from leanrank.data.tables.arrow import refuse_nulls
 
-    if not isinstance(column, pa.ChunkedArray):
-        column = pa.chunked_array([pa.array(np.asarray(column))])
     refuse_nulls(column, name, 0, where)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type):
-        column = column.cast(pa.large_string())  # all of it in one array may pass 2 GB
-    # in one piece: chunks that each bring a dictionary take ten times as long
-    encoded = column.combine_chunks().dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return Ids(codes, encoded.dictionary.to_pylist())
-
-
-def as_numbers(column: Any, name: str, where: str) -> AnyArray:
-    """Return an Arrow column of numbers or truth values as an array."""
-    from leanrank.data.tables.arrow import side_numbers
-    from leanrank.data.tables.layout import is_number
-
-    if not is_number(column.type):
-        raise InputError(f"column {name!r} holds something that is not a number")
-    return np.asarray(side_numbers(column, name, where))
+    # large: all of it in one array may pass 2 GB
+    return column.cast(pa.large_string()).combine_chunks()
 
 
 def feature_data(features: Any, query: str, document: str) -> RankingData:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,27 +92,6 @@ def number(value: Any, what: str, place: Place) -> float:
     if not math.isfinite(real):
         raise place.fault(f"the {what} is {brief(value)}, not a finite number")
     return real
-
-
-def timestamp(value: Any, place: Place) -> str:
-    """Return a moment as UTC text in ISO 8601, from such text or from milliseconds since 1970.
-
-    Empty where there is none.
-    """
-    if value is None:
-        return ""
-    text = str(value).strip()
-    try:
-        if text.lstrip("-").isdecimal():
-            moment = datetime.fromtimestamp(int(text) / 1000, UTC)
-        else:
-            moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        raise place.fault(
-            f"the timestamp is {brief(value)}: give ISO 8601 or milliseconds since 1970"
-        ) from None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def brief(value: Any) -> str:
@@ -205,17 +183,14 @@ def feature_log(
             responses = record.get("responses")
             for part in responses if isinstance(responses, list) else [record]:
                 hits = _hits(part, place)
-                if not hits:
-                    continue
-                query = _query([part, record], query_field, name, place)
+                around = [part, record, at(part, "response"), at(record, "response")]
                 for hit in hits:
-                    if not isinstance(hit, dict):
-                        raise place.fault("a hit of the response is not an object")
-                    document = _document(hit, document_field, place)
-                    where = f"document {document[:60]!r}"
-                    yield LoggedDocument(
-                        query, document, _features(hit, feature_field, where, place)
-                    )
+                    query = _named(around, "query", QUERY_FIELDS, query_field, place, name)
+                    document = _named([hit], "document", DOCUMENT_FIELDS, document_field, place)
+                    if document.startswith("id:"):  # Vespa's own ids: id:NAMESPACE:TYPE::DOCUMENT
+                        document = document.partition("::")[2] or document
+                    features = _features(hit, feature_field, f"document {document[:60]!r}", place)
+                    yield LoggedDocument(query, document, features)
 
 
 def _files(path: str | os.PathLike[str]) -> Iterator[tuple[str, str | None]]:
@@ -224,19 +199,23 @@ def _files(path: str | os.PathLike[str]) -> Iterator[tuple[str, str | None]]:
     if os.fspath(path) == "-" or not folder.is_dir():
         yield os.fspath(path), None
         return
-    files = sorted(file for file in folder.iterdir() if file.name.lower().endswith(SUFFIXES))
-    if not files:
-        raise FileError(f"{folder}: this directory holds no .json, .ndjson or .jsonl file")
-    for file in files:
+    for file in log_files(folder):
         yield os.fspath(file), file.name.removesuffix(".gz").rpartition(".")[0]
+
+
+def log_files(folder: Path, begin: str = "") -> list[Path]:
+    """Return the JSON files of a directory whose names begin so."""
+    found = [file for file in folder.iterdir() if file.name.lower().startswith(begin)]
+    files = sorted(file for file in found if file.name.lower().endswith(SUFFIXES))
+    if not files:
+        raise FileError(f"{folder}: this directory holds no {begin}*.json, .ndjson or .jsonl file")
+    return files
 
 
 def _hits(part: Any, place: Place) -> list[Any]:
     """Return the hits of a search response, which may be wrapped."""
     body = part
-    for _ in range(4):
-        if not isinstance(body, dict):
-            break
+    while isinstance(body, dict):
         for field in ("hits.hits", "docs", "root.children"):
             if isinstance(found := at(body, field), list):
                 return found
@@ -249,77 +228,64 @@ def _hits(part: Any, place: Place) -> list[Any]:
     raise place.fault("this is no search response: it has neither hits.hits nor response.docs")
 
 
-def _query(records: list[Any], field: str | None, name: str | None, place: Place) -> str:
+def _named(
+    records: list[Any],
+    what: str,
+    known: Sequence[str],
+    given: str | None,
+    place: Place,
+    otherwise: str | None = None,
+) -> str:
+    """Return the identifier in the first field that is there."""
+    fields = known if given is None else (given,)
     for record in records:
-        for candidate in QUERY_FIELDS if field is None else (field,):
-            for value in (at(record, candidate), at(record, f"response.{candidate}")):
-                if isinstance(value, (str, int)) or (field is not None and value is not None):
-                    return identifier(value, f"query ({candidate})", place)
-    if name is not None and field is None:
-        return name
-    looked = ", ".join(QUERY_FIELDS) if field is None else field
-    raise place.fault(
-        f"the record names no query (looked at {looked}): write it beside the response, or name "
-        "its field with query_field (--query-field)"
-    )
-
-
-def _document(hit: Mapping[str, Any], field: str | None, place: Place) -> str:
-    for candidate in DOCUMENT_FIELDS if field is None else (field,):
-        value = at(hit, candidate)
-        if isinstance(value, list) and len(value) == 1:  # Solr and `fields` wrap single values
-            value = value[0]
-        if value is not None:
-            named = identifier(value, f"document ({candidate})", place)
-            # Vespa's own ids are id:NAMESPACE:TYPE::DOCUMENT
-            return named.partition("::")[2] or named if named.startswith("id:") else named
-    looked = ", ".join(DOCUMENT_FIELDS) if field is None else field
-    raise place.fault(
-        f"a hit names no document (looked at {looked}): name its field with document_field "
-        "(--document-field)"
-    )
+        for field in fields:
+            value = at(record, field)
+            if isinstance(value, list) and len(value) == 1:  # Solr and `fields` wrap single values
+                value = value[0]
+            if value is not None and not isinstance(value, (dict, list)):
+                return identifier(value, f"{what} ({field})", place)
+    if otherwise is None or given is not None:
+        raise place.fault(
+            f"no {what} is named (looked at {', '.join(fields)}): write it beside the response, or "
+            f"name its field with {what}_field (--{what}-field)"
+        )
+    return otherwise
 
 
 def _features(
     hit: Mapping[str, Any], field: str | None, where: str, place: Place
 ) -> dict[str, float | None]:
-    text = hit.get("[features]" if field is None else field)
-    entries = at(hit, "fields._ltrlog")
-    matched = at(hit, "fields.matchfeatures")
-    if isinstance(matched, Mapping):
-        entries = [{"vespa": [{"name": name, "value": value} for name, value in matched.items()]}]
-    if text is None and entries is None:
-        raise place.fault(
-            f"{where} has no features: ask Elasticsearch and OpenSearch for ext.ltr_log, Solr for "
-            "fl=[features], Vespa for match-features"
-        )
-    pairs = _ltr_pairs(entries, where, place) if text is None else _solr_pairs(text, where, place)
     features: dict[str, float | None] = {}
-    for name, value in pairs:
-        real: float | None = value  # nearly always a number, and a log has millions
-        if type(value) is not float or type(name) is not str or not math.isfinite(value):
-            name = identifier(name, f"name of a feature of {where}", place)
-            what = f"feature {name[:60]!r} of {where}"
-            real = None if value is None else number(value, what, place)
-        if features.setdefault(name, real) != real:
-            raise place.fault(f"{where} has the feature {name[:60]!r} twice, with other values")
+    try:
+        for name, value in _pairs(hit, "[features]" if field is None else field):
+            real: float | None = value  # nearly always a number, and a log has millions
+            if type(value) is not float or type(name) is not str or not math.isfinite(value):
+                name = identifier(name, f"name of a feature of {where}", place)
+                what = f"feature {name[:60]!r} of {where}"
+                real = None if value is None else number(value, what, place)
+            if features.setdefault(name, real) != real:
+                raise place.fault(f"{where} has the feature {name[:60]!r} twice, with other values")
+    except (TypeError, AttributeError, KeyError) as error:
+        raise place.fault(
+            f"{where} has no features that can be read ({type(error).__name__}: {error}): ask "
+            "Elasticsearch and OpenSearch for ext.ltr_log, Solr for fl=[features], Vespa for "
+            "match-features"
+        ) from error
     return features
 
 
-def _solr_pairs(text: Any, where: str, place: Place) -> Iterator[tuple[Any, Any]]:
-    if not isinstance(text, str):
-        raise place.fault(f"the features of {where} are not text such as bm25=0.25,age=3.0")
-    for pair in text.split(",") if text.strip() else []:
-        name, equals, value = pair.rpartition("=")
-        if not equals:
-            raise place.fault(f"{where} has the feature {pair[:60]!r}, which is not name=value")
-        yield name.strip(), value
-
-
-def _ltr_pairs(entries: Any, where: str, place: Place) -> Iterator[tuple[Any, Any]]:
-    logs = entries if isinstance(entries, list) else [entries]
-    for log in logs:
-        for listed in log.values() if isinstance(log, dict) else [None]:
-            if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-                raise place.fault(f"the _ltrlog of {where} does not list features by name")
-            yield from ((one.get("name"), one.get("value")) for one in listed)
+def _pairs(hit: Mapping[str, Any], field: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the names and values of a hit; KeyError if it has none."""
+    if field in hit:  # of Solr
+        for pair in hit[field].split(",") if hit[field] else []:
+            name, _, value = pair.rpartition("=")
+            yield name.strip(), value
+    elif at(hit, "fields.matchfeatures") is not None:  # of Vespa
+        yield from hit["fields"]["matchfeatures"].items()
+    else:
+        logs = hit["fields"]["_ltrlog"]
+        for log in logs if isinstance(logs, list) else [logs]:
+            for listed in log.values():
+                for one in listed:
+                    yield one.get("name"), one.get("value")

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from leanrank._files import atomic_write
 from leanrank.data.clicks.click_log import ClickLog, read_clicks
-from leanrank.data.logs import (
-    SUFFIXES,
-    Place,
-    at,
-    brief,
-    identifier,
-    json_records,
-    sources,
-    timestamp,
-)
+from leanrank.data.logs import Place, at, brief, identifier, json_records, log_files, sources
 from leanrank.data.ranking_data import counted
 from leanrank.errors import FileError, InputError, warn
 
 COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
 _EVENTS = ("ranking", "interaction", "item", "user")
+_PART_ROWS = 65_536
+
+
+class EngineClicks(NamedTuple):
+    """The click log of an engine, one row per document shown.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        With the columns session, query, document, position, clicked, and timestamp as it was
+        logged.
+    n_lists : int
+    notes : tuple of str
+        What was left out or guessed, a sentence each.
+    """
+
+    table: Any
+    n_lists: int
+    notes: tuple[str, ...]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of ``lists``, ``clicks`` and ``rows``."""
+        clicks = self.table["clicked"].to_numpy().sum(dtype=int)
+        return {"lists": self.n_lists, "clicks": int(clicks), "rows": len(self.table)}
+
+    def write(self, target: str | os.PathLike[str]) -> None:
+        """Write the table as Parquet or CSV."""
+        from leanrank.data.tables import csv, pq
+
+        name = os.fspath(target).lower()
+        if not name.endswith((".parquet", ".csv")):
+            raise InputError(f"{target}: clicks are written as .parquet or .csv")
+        write = pq.write_table if name.endswith(".parquet") else csv.write_csv
+        with atomic_write(target, "wb") as stream:
+            write(self.table, stream)
 
 
 class _Shown(NamedTuple):
@@ -33,18 +59,19 @@ class _Shown(NamedTuple):
     session: str
     query: str | None
     documents: list[str]
-    timestamp: str
+    timestamp: Any
 
 
 class _Click(NamedTuple):
+    session: str | None
     document: str | None
     ordinal: int | None
 
 
-class EngineClicks:
-    """The click log of an engine as rows of a table, with an account of what did not fit.
-
-    Lists are read one by one: memory is taken by the clicks and the list ids, not by the log.
+def load_engine_clicks(
+    path: str | os.PathLike[str], *, actions: Sequence[str] = ("click",)
+) -> EngineClicks:
+    """Read a UBI log or Metarank's events as a table.
 
     Parameters
     ----------
@@ -53,154 +80,58 @@ class EngineClicks:
         so, ``.json``, ``.ndjson`` or ``.jsonl``, also ``.gz``), or a file of Metarank events.
     actions : sequence of str, default=("click",)
         The kinds of events that count as a click: UBI's ``action_name``, Metarank's ``type``.
-
-    Attributes
-    ----------
-    totals : dict of str to int
-        How many lists and clicked documents the batches held.
     """
-
-    def __init__(
-        self, path: str | os.PathLike[str], *, actions: Sequence[str] = ("click",)
-    ) -> None:
-        self.path = Path(path)
-        self.actions = frozenset((actions,) if isinstance(actions, str) else actions)
-        self.totals = {"lists": 0, "clicks": 0}
-        self.counts: dict[str, int] = {}
-        self.examples: dict[str, str] = {}
-        self.ubi = self.path.is_dir()
-        if self.ubi:
-            self._events = _named(self.path, "ubi_events")
-            self._lists = _named(self.path, "ubi_queries")
-        elif self.path.exists():
-            self._events = self._lists = [self.path]
-        else:
-            raise FileError(f"{self.path}: there is no such file or directory")
-
-    def batches(self, part_rows: int = 65_536) -> Iterator[Any]:
-        """Yield tables of session, query, document, position, clicked and timestamp.
-
-        A table ends with the list that makes it ``part_rows`` long.
-        """
-        from leanrank.data.tables import pa
-
-        self.totals = {"lists": 0, "clicks": 0}
-        self.counts.clear()
-        self.examples.clear()
-        clicks = self._clicks()
-        columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-        seen: set[str] = set()
-        for shown in self._records(self._lists, _ubi_list if self.ubi else _metarank_list):
-            if shown.query == shown.session and not self.ubi:
-                self._count("list|without a query taken as a query of its own", shown.session)
-            if shown.session in seen:
-                self._count("list|with the id of another left out", shown.session)
-                continue
-            seen.add(shown.session)
-            own = clicks.pop(shown.session, [])
-            if shown.query is None or not shown.documents:
-                lacks = "query text" if shown.query is None else "documents"
-                self._count(f"list|without {lacks} left out", shown.session)
-                continue
-            self.totals["lists"] += 1
-            self._add(columns, shown, own)
-            if len(columns["session"]) >= part_rows:
-                yield pa.table(columns, schema=_schema())
-                columns = {name: [] for name in COLUMNS}
-        for session, left in clicks.items():
-            for _ in left:
-                self._count("click|on a list that is not in the log left out", session)
-        if not self.totals["lists"]:
-            raise InputError(
-                f"{self.path}: there is no list with a query and documents in this log"
-            )
-        if columns["session"]:
-            yield pa.table(columns, schema=_schema())
-
-    def sentences(self) -> list[str]:
-        """Return what was left out or guessed, once all batches have been read."""
-        told = []
-        for kind, count in self.counts.items():
-            noun, _, fate = kind.partition("|")
-            first = self.examples[kind][:60]
-            told.append(f"{self.path}: {counted(count, noun)} {fate} (the first: {first!r})")
-        return told
-
-    def join(self, features: Any) -> ClickLog:
-        """Join the log with the features of its documents, as ``read_clicks`` takes them."""
-        from leanrank.data.tables import pa
-
-        return read_clicks(pa.concat_tables(self.batches()), features)
-
-    def write(self, target: str | os.PathLike[str], part_rows: int = 65_536) -> int:
-        """Write the table as Parquet or CSV, part by part, and return the number of its rows."""
-        from leanrank.data.tables import csv, pq
-
-        name, rows = os.fspath(target).lower(), 0
-        if not name.endswith((".parquet", ".csv")):
-            raise InputError(f"{target}: clicks are written as .parquet or .csv")
-        make = pq.ParquetWriter if name.endswith(".parquet") else csv.CSVWriter
-        with atomic_write(target, "wb") as stream, make(stream, _schema()) as writer:
-            for table in self.batches(part_rows):
-                writer.write_table(table)
-                rows += len(table)
-        return rows
-
-    def _count(self, what: str, example: Any) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
-        self.examples.setdefault(what, str(example))
-
-    def _records(self, files: list[Path], parse: Callable[..., Any]) -> Iterator[Any]:
-        """Yield what is made of the records, without those that are something else."""
-        for file in files:
-            for place, record in sources(json_records(file)):
-                if (found := parse(place, record)) is not None:
-                    yield found
-
-    def _clicks(self) -> dict[str, list[_Click]]:
-        clicks: dict[str, list[_Click]] = {}
-        parse = partial(_ubi_click if self.ubi else _metarank_click, actions=self.actions)
-        for session, click in self._records(self._events, parse):
-            if session is None:
-                self._count("click|without the id of a list left out", click.document)
-            else:
-                clicks.setdefault(session, []).append(click)
-        if not clicks:
-            raise InputError(
-                f"{self._events[0]}: no event is a click ({', '.join(sorted(self.actions))}): name "
-                "the actions that count as one"
-            )
-        return clicks
-
-    def _add(self, columns: dict[str, list[Any]], shown: _Shown, clicks: list[_Click]) -> None:
-        position: dict[str, int] = {}
-        for rank, document in enumerate(shown.documents, start=1):
-            if position.setdefault(document, rank) != rank:
-                self._count("document|repeated in a list left out at the lower place", document)
-        clicked = set()
-        for named, ordinal in clicks:
-            if named in position:
-                clicked.add(named)
-                continue
-            fate = "a document that is not in its list left out"
-            if ordinal is not None and 1 <= ordinal <= len(shown.documents):
-                clicked.add(shown.documents[ordinal - 1])
-                fate = "an object that is not in its list placed by its ordinal"
-            self._count(f"click|on {fate}", named)
-        self.totals["clicks"] += len(clicked)
-        columns["session"] += [shown.session] * len(position)
-        columns["query"] += [shown.query] * len(position)
-        columns["document"] += position
-        columns["position"] += position.values()
-        columns["clicked"] += [int(document in clicked) for document in position]
-        columns["timestamp"] += [shown.timestamp] * len(position)
-
-
-def _schema() -> Any:
     from leanrank.data.tables import pa
 
     kinds = {"position": pa.int64(), "clicked": pa.int8()}
-    return pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
+    schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
+    folder, odd = Path(path), _Odd()
+    events = lists = [folder]
+    click_of: Any = _metarank_click
+    list_of: Any = _metarank_list
+    if folder.is_dir():
+        events, lists = (log_files(folder, begin) for begin in ("ubi_events", "ubi_queries"))
+        click_of, list_of = _ubi_click, _ubi_list
+    elif not folder.exists():
+        raise FileError(f"{folder}: there is no such file or directory")
+    clicks = _clicks(
+        events, click_of, frozenset([actions] if isinstance(actions, str) else actions)
+    )
+    for click in clicks.pop(None, ()):
+        odd.note("click|without the id of a list left out", click.document)
+    tables = []
+    rows: list[tuple[Any, ...]] = []
+    seen: set[str] = set()
+    n_lists = 0
+    for place, record in _records(lists):
+        shown = list_of(place, record)
+        if shown is None:
+            continue
+        session, own = shown.session, clicks.pop(shown.session, [])
+        if shown.query is None and shown.documents and not folder.is_dir():
+            odd.note("list|without a query taken as a query of its own", session)
+            shown = shown._replace(query=session)
+        if session in seen:
+            odd.note("list|with the id of another left out", session)
+        elif shown.query is None:
+            odd.note("list|without query text left out", session)
+        elif not shown.documents:
+            odd.note("list|without documents left out", session)
+        else:
+            rows += _rows(shown, own, odd)
+            n_lists += 1
+        seen.add(session)
+        if len(rows) >= _PART_ROWS:  # a table is far smaller than Python's lists
+            tables.append(pa.table(list(zip(*rows, strict=True)), schema=schema))
+            rows = []
+    if not n_lists:
+        raise InputError(f"{folder}: there is no list with a query and documents in this log")
+    for session, left in clicks.items():
+        for _ in left:
+            odd.note("click|on a list that is not in the log left out", session)
+    if rows:
+        tables.append(pa.table(list(zip(*rows, strict=True)), schema=schema))
+    return EngineClicks(pa.concat_tables(tables), n_lists, odd.sentences(folder))
 
 
 def read_engine_clicks(
@@ -215,7 +146,7 @@ def read_engine_clicks(
     Parameters
     ----------
     path, actions
-        As for ``EngineClicks``.
+        As for ``load_engine_clicks``.
     features
         As for ``leanrank.data.read_clicks``.
 
@@ -224,74 +155,120 @@ def read_engine_clicks(
     ClickLog
         For ``click_preferences``, ``estimate_propensities`` and ``click_weights``.
     """
-    log = EngineClicks(path, actions=actions)
-    joined = log.join(features)
-    for sentence in log.sentences():
+    log = load_engine_clicks(path, actions=actions)
+    joined = read_clicks(log.table, features)
+    for sentence in log.notes:
         warn(sentence)
     return joined
 
 
-def _named(folder: Path, begin: str) -> list[Path]:
-    found = [f for f in folder.iterdir() if f.name.lower().startswith(begin)]
-    files = sorted(file for file in found if file.name.lower().endswith(SUFFIXES))
-    if not files:
-        raise FileError(f"{folder}: there is no {begin}.ndjson (or .json, .jsonl, .gz) in here")
-    return files
+class _Odd(dict[str, list[str]]):
+    """What was left out or guessed: a noun and its fate, and the examples."""
+
+    def note(self, kind: str, example: Any) -> None:
+        self.setdefault(kind, []).append(str(example))
+
+    def sentences(self, path: Path) -> tuple[str, ...]:
+        return tuple(
+            f"{path}: {counted(len(found), kind.partition('|')[0])} {kind.partition('|')[2]} "
+            f"(the first: {found[0][:60]!r})"
+            for kind, found in self.items()
+        )
 
 
-def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
+def _clicks(
+    events: list[Path], click_of: Any, actions: frozenset[str]
+) -> dict[str | None, list[_Click]]:
+    """Return the clicks of each list."""
+    clicks: dict[str | None, list[_Click]] = {}
+    for place, record in _records(events):
+        if (click := click_of(place, record, actions)) is not None:
+            clicks.setdefault(click.session, []).append(click)
+    if not clicks:
+        raise InputError(
+            f"{events[0]}: no event is a click ({', '.join(sorted(actions))}): name the actions "
+            "that count as one"
+        )
+    return clicks
+
+
+def _rows(shown: _Shown, clicks: list[_Click], odd: _Odd) -> Iterator[tuple[Any, ...]]:
+    """Yield a row per document of a list, clicked or not."""
+    position: dict[str, int] = {}
+    for rank, document in enumerate(shown.documents, start=1):
+        if position.setdefault(document, rank) != rank:
+            odd.note("document|repeated in a list left out at the lower place", document)
+    clicked = set()
+    for _, named, ordinal in clicks:
+        if named in position:
+            clicked.add(named)
+        elif ordinal is not None and 1 <= ordinal <= len(shown.documents):
+            clicked.add(shown.documents[ordinal - 1])
+            odd.note("click|on an object that is not in its list placed by its ordinal", named)
+        else:
+            odd.note("click|on a document that is not in its list left out", named)
+    time = "" if shown.timestamp is None else str(shown.timestamp)
+    for document, rank in position.items():
+        yield shown.session, shown.query, document, rank, int(document in clicked), time
+
+
+def _records(files: list[Path]) -> Iterator[tuple[Place, dict[str, Any]]]:
+    for file in files:
+        yield from sources(json_records(file))
+
+
+def _optional(value: Any, what: str, place: Place) -> str | None:
+    return None if value is None or value == "" else identifier(value, what, place)
+
+
+def _listed(value: Any, what: str, place: Place) -> list[Any]:
+    if not isinstance(value, list):
+        raise place.fault(f"{what} is {brief(value)}, not a list")
+    return value
+
+
+def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> _Click | None:
     if record.get("action_name") not in actions:
         return None
-    session = record.get("query_id")
     named = at(record, "event_attributes.object.object_id")
     ordinal = at(record, "event_attributes.position.ordinal")
-    if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int)):
-        raise place.fault(f"the ordinal of a click is {brief(ordinal)}, not a whole number")
-    if named is None and ordinal is None:
-        raise place.fault("a click has neither object.object_id nor position.ordinal")
-    document = None if named is None else identifier(named, "object_id", place)
-    session = None if session is None else identifier(session, "query_id", place)
-    return session, _Click(document, ordinal)
+    if type(ordinal) is not int and (ordinal is not None or named is None):
+        raise place.fault(
+            "a click has an object.object_id, or a position.ordinal that is a whole number: the "
+            f"ordinal is {brief(ordinal)}"
+        )
+    session = _optional(record.get("query_id"), "query_id", place)
+    return _Click(session, _optional(named, "object_id", place), ordinal)
 
 
 def _ubi_list(place: Place, record: Any) -> _Shown:
-    hits = record.get("query_response_hit_ids")
-    if hits is not None and not isinstance(hits, list):
-        raise place.fault("query_response_hit_ids is not a list of documents")
-    query = record.get("user_query")
+    hits = _listed(record.get("query_response_hit_ids") or [], "query_response_hit_ids", place)
     return _Shown(
         identifier(record.get("query_id"), "query_id", place),
-        None if query is None or query == "" else identifier(query, "user_query", place),
-        [identifier(hit, "hit id", place) for hit in hits or []],
-        timestamp(record.get("timestamp"), place),
+        _optional(record.get("user_query"), "user_query", place),
+        [identifier(hit, "hit id", place) for hit in hits],
+        record.get("timestamp"),
     )
 
 
-def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> Any:
+def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> _Click | None:
     kind = record.get("event")
     if kind not in _EVENTS:
         raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")
     if kind != "interaction" or record.get("type") not in actions:
         return None
-    click = _Click(identifier(record.get("item"), "item", place), None)
-    ranking = record.get("ranking")
-    return (None if ranking is None else identifier(ranking, "ranking", place)), click
+    session = _optional(record.get("ranking"), "ranking", place)
+    return _Click(session, identifier(record.get("item"), "item", place), None)
 
 
 def _metarank_list(place: Place, record: Any) -> _Shown | None:
     if record["event"] != "ranking":
         return None
-    items, fields = record.get("items"), record.get("fields")
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise place.fault("a ranking has no list of items")
-    session = identifier(record.get("id"), "id", place)
-    query = session
-    for one in fields if isinstance(fields, list) else []:
-        if isinstance(one, dict) and one.get("name") == "query" and one.get("value") != "":
-            query = identifier(one.get("value"), "query", place)
+    items = _listed(record.get("items"), "items", place)
+    fields = [field for field in record.get("fields") or [] if at(field, "name") == "query"]
     return _Shown(
-        session,
-        query,
-        [identifier(item.get("id"), "id of an item", place) for item in items],
-        timestamp(record.get("timestamp"), place),
+        identifier(record.get("id"), "id", place),
+        _optional(at(fields[-1], "value"), "query", place) if fields else None,
+        [identifier(at(item, "id"), "id of an item", place) for item in items],
+        record.get("timestamp"),
     )

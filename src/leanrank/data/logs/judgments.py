@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import os
 from array import array
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray
 from leanrank.data.formats import FORMATS, load
 from leanrank.data.logs import (
     SUFFIXES,
-    LoggedDocument,
     Place,
     at,
     feature_log,
@@ -58,9 +57,39 @@ def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData
     [0.0, 3.0]
     """
     joined = match_judgments(features, judgments, **options)
-    for sentence in joined.sentences():
+    for sentence in joined.notes:
         warn(sentence)
     return joined.data
+
+
+@dataclass(frozen=True)
+class Join:
+    """Joined data, and an account of everything that is not in it.
+
+    Attributes
+    ----------
+    data : RankingData
+        The documents with both features and a label.
+    n_logged, n_judged, n_repeated : int
+        Entries of the feature log, judgments, and entries of the log that an entry further down, of
+        the same query and document, replaced.
+    unjudged, unlogged : list of (str, str)
+        Entries of the log without a judgment, and judged documents without features: queries and
+        documents.
+    filled : dict of str to int
+        How many joined documents had no value, by feature; ``fill`` stands in for these.
+    notes : list of str
+        The same in sentences.
+    """
+
+    data: RankingData
+    n_logged: int
+    n_judged: int
+    n_repeated: int
+    unjudged: list[tuple[str, str]]
+    unlogged: list[tuple[str, str]]
+    filled: dict[str, int]
+    notes: list[str]
 
 
 def match_judgments(
@@ -88,161 +117,120 @@ def match_judgments(
     Join
     """
     qrels = judgments if isinstance(judgments, Qrels) else read_judgments(judgments)
-    joined = Join(qrels, fill, label)
+    pairs = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), strict=True)
+    judged = dict(zip(pairs, qrels.label.tolist(), strict=True))
     is_path = isinstance(features, (str, os.PathLike))
     where = os.fspath(features) if is_path else "the features"
     suffixes = tuple(suffix for known in FORMATS.values() for suffix in known)
     if is_path and where.lower().endswith(suffixes):
         features = load(features)
-    if isinstance(features, RankingData):
-        if fields:
-            raise InputError(f"{min(fields)} is for feature logs: a data set has its own queries")
-        X, names = _match_table(features, joined)
+    elif is_path:
+        features = feature_log(features, **fields)
+    columns: dict[str, int] = {}
+    is_table = isinstance(features, RankingData)
+    if is_table and (fields or features.doc_ids is None):
+        raise InputError(
+            f"{where} are a data set, which needs document ids (doc_ids), and takes no "
+            "query_field, document_field or feature_field"
+        )
+    kept: dict[tuple[str, str], Any] = {}  # the row of a data set, or the values of a log
+    n_logged = n_repeated = 0
+    unjudged, queries = [], set()
+    for query, document, found in _entries(features) if is_table else features:
+        n_logged += 1
+        queries.add(query)
+        pair = query, document
+        n_repeated += pair in kept
+        if pair not in judged and pair not in kept:
+            unjudged.append(pair)
+        if pair not in judged and label is None:
+            continue
+        if is_table:
+            kept[pair] = found
+            continue
+        for name in found:
+            columns.setdefault(name, len(columns))
+        given = map(found.get, columns)
+        kept[pair] = array("d", (np.nan if value is None else value for value in given))
+    if not n_logged:
+        raise InputError(f"{where}: there are no logged documents")
+    if judged.keys().isdisjoint(kept):
+        raise InputError(
+            f"{where}: no judged document is in the log, which has {_shown(unjudged[:1])} where "
+            f"the judgments have {_shown(list(judged)[:1])}: name the fields of the right ids "
+            "(--query-field, --document-field)"
+        )
+    if is_table:
+        X: Any = features.X[list(kept.values())]
+        names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
     else:
-        X, names = _match_log(feature_log(features, **fields) if is_path else features, joined)
-    joined.finish(X, names, where)
-    return joined
+        names = tuple(columns)
+        if not names:
+            raise InputError("the feature log has no feature: each document has an empty list")
+        X = np.full((len(kept), len(names)), np.nan)
+        for row, values in enumerate(kept.values()):
+            X[row, : len(values)] = values
+    filled: dict[str, int] = {}
+    if isinstance(X, np.ndarray):
+        missing = np.isnan(X)
+        X = np.where(missing, fill, X)
+        counts = zip(names, missing.sum(axis=0).tolist(), strict=True)
+        filled = {name: count for name, count in counts if count}
+    labels = [judged.get(pair, label) for pair in kept]
+    qid, ids = (np.array(each, dtype=object) for each in zip(*kept, strict=True))
+    data = RankingData(X, labels, qid, doc_ids=ids, feature_names=names)
+    unlogged = [pair for pair in judged if pair not in kept]
+
+    join = Join(data, n_logged, len(judged), n_repeated, unjudged, unlogged, filled, [])
+    join.notes.extend(_notes(join, queries, {query for query, _ in judged}, fill, label))
+    return join
+
+
+def _notes(
+    join: Join, logged: set[str], judged: set[str], fill: float, label: float | None
+) -> Iterator[str]:
+    """Yield a sentence per kind of thing that did not match, was repeated or was filled.
+
+    ``logged`` and ``judged`` are the queries.
+    """
+    entries = "logged entry", "logged entries"
+    if join.unjudged:
+        fate = "left out" if label is None else f"labelled {label:g}"
+        others = counted(len(logged - judged), "query", "queries")
+        yield (
+            f"of {counted(join.n_logged, *entries)}, {len(join.unjudged):,} without a judgment "
+            f"{fate} ({others} without any): {_shown(join.unjudged)}"
+        )
+    if join.unlogged:
+        others = counted(len(judged - logged), "query", "queries")
+        yield (
+            f"of {counted(join.n_judged, 'judgment')}, {len(join.unlogged):,} without features "
+            f"left out ({others} not in the log): {_shown(join.unlogged)}"
+        )
+    if join.n_repeated:
+        again = counted(join.n_repeated, *entries)
+        yield f"{again} replaced by a later one of the same query and document"
+    if join.filled:
+        most = sorted(join.filled.items(), key=lambda item: (-item[1], item[0]))[:_EXAMPLES]
+        named = ", ".join(f"{name[:40]} {count:,}" for name, count in most)
+        yield (
+            f"{counted(sum(join.filled.values()), 'missing value')} became {fill:g} "
+            f"({named}{', ...' if len(join.filled) > len(most) else ''})"
+        )
+
+
+def _entries(features: RankingData) -> Iterator[tuple[str, str, int]]:
+    """Yield the query, the document and the row of all documents."""
+    documents: Any = features.doc_ids
+    pairs = zip(features.qid.tolist(), documents.tolist(), strict=True)
+    for row, (query, document) in enumerate(pairs):
+        yield str(query), str(document), row
 
 
 def _shown(pairs: list[tuple[str, str]]) -> str:
     """Return the first of some pairs of a query and a document in words."""
     shown = ", ".join(f"{d[:24]!r} of query {q[:24]!r}" for q, d in pairs[:_EXAMPLES])
     return f"{shown}{', ...' if len(pairs) > _EXAMPLES else ''}"
-
-
-class Join:
-    """Joined data, and an account of everything that is not in it.
-
-    Attributes
-    ----------
-    data : RankingData
-        The documents with both features and a label.
-    n_logged, n_judged, n_repeated : int
-        Entries of the feature log, judgments, and entries of the log that an entry further down, of
-        the same query and document, replaced.
-    unjudged, unlogged : list of (str, str)
-        Entries of the log without a judgment, and judged documents without features: queries and
-        documents.
-    filled : dict of str to int
-        How many joined documents had no value, by feature; ``fill`` stands in for these.
-    """
-
-    data: RankingData
-
-    def __init__(self, qrels: Qrels, fill: float, label: float | None) -> None:
-        self.fill, self.label = fill, label
-        pairs = zip(qrels.qid.tolist(), qrels.doc_id.tolist(), strict=True)
-        self._judged = dict(zip(pairs, qrels.label.tolist(), strict=True))
-        self.n_judged = len(self._judged)
-        self.n_logged = self.n_matched = self.n_repeated = 0
-        self.unjudged: list[tuple[str, str]] = []
-        self.unlogged: list[tuple[str, str]] = []
-        self.filled: dict[str, int] = {}
-        self._rows: dict[tuple[str, str], int] = {}
-        self._labels: list[float] = []
-        self._queries: set[str] = set()
-
-    def row(self, query: str, document: str) -> int:
-        """Return the row of a logged document, −1 if it is left out."""
-        self.n_logged += 1
-        self._queries.add(query)
-        pair = query, document
-        if pair in self._rows:
-            self.n_repeated += 1
-            return self._rows[pair]
-        value = self._judged.get(pair, self.label)
-        if pair in self._judged:
-            self.n_matched += 1
-        else:
-            self.unjudged.append(pair)
-        if value is None:
-            return -1
-        self._labels.append(value)
-        return self._rows.setdefault(pair, len(self._rows))
-
-    def finish(self, X: Any, names: Any, where: str) -> None:
-        """Make the data of the matched rows; reject a join without a single match."""
-        if not self.n_logged:
-            raise InputError(f"{where}: there are no logged documents")
-        if not self.n_matched:
-            raise InputError(
-                f"{where}: no judged document is in the log, which has {_shown(self.unjudged[:1])} "
-                f"where the judgments have {_shown(list(self._judged)[:1])}: name the fields of "
-                "the right ids (--query-field, --document-field)"
-            )
-        self.unlogged = [pair for pair in self._judged if pair not in self._rows]
-        if isinstance(X, np.ndarray):
-            missing = np.isnan(X)
-            X = np.where(missing, self.fill, X)
-            counts = zip(names, missing.sum(axis=0).tolist(), strict=True)
-            self.filled = {name: count for name, count in counts if count}
-        qid, ids = (np.array(each, dtype=object) for each in zip(*self._rows, strict=True))
-        self.data = RankingData(X, self._labels, qid, doc_ids=ids, feature_names=names)
-
-    def sentences(self) -> list[str]:
-        """Return one sentence per kind of thing that did not match, was repeated or was filled."""
-        found = []
-        judged = {query for query, _ in self._judged}
-        if self.unjudged:
-            fate = "left out" if self.label is None else f"labelled {self.label:g}"
-            queries = counted(len(self._queries - judged), "query", "queries")
-            found.append(
-                f"of {counted(self.n_logged, 'logged entry', 'logged entries')}, "
-                f"{len(self.unjudged):,} without a judgment {fate} ({queries} without any): "
-                f"{_shown(self.unjudged)}"
-            )
-        if self.unlogged:
-            queries = counted(len(judged - self._queries), "query", "queries")
-            found.append(
-                f"of {counted(self.n_judged, 'judgment')}, {len(self.unlogged):,} without "
-                f"features left out ({queries} not in the log): {_shown(self.unlogged)}"
-            )
-        if self.n_repeated:
-            found.append(
-                f"{counted(self.n_repeated, 'logged entry', 'logged entries')} replaced by a later "
-                "one of the same query and document"
-            )
-        if self.filled:
-            most = sorted(self.filled.items(), key=lambda item: (-item[1], item[0]))[:_EXAMPLES]
-            named = ", ".join(f"{name[:40]} {count:,}" for name, count in most)
-            found.append(
-                f"{counted(sum(self.filled.values()), 'missing value')} became {self.fill:g} "
-                f"({named}{', ...' if len(self.filled) > len(most) else ''})"
-            )
-        return found
-
-
-def _match_table(features: RankingData, joined: Join) -> tuple[Any, Any]:
-    if features.doc_ids is None:
-        raise InputError(
-            "the features have no document ids: a judgment could not find its document"
-        )
-    kept: dict[int, int] = {}
-    pairs = zip(features.qid.tolist(), features.doc_ids.tolist(), strict=True)
-    for place, (query, document) in enumerate(pairs):
-        kept[joined.row(str(query), str(document))] = place
-    kept.pop(-1, None)
-    names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
-    return features.X[list(kept.values())], names
-
-
-def _match_log(log: Iterable[LoggedDocument], joined: Join) -> tuple[FloatArray, list[str]]:
-    columns: dict[str, int] = {}
-    rows: dict[int, array[float]] = {}
-    for query, document, features in log:
-        row = joined.row(query, document)
-        if row < 0:
-            continue
-        for name in features:
-            columns.setdefault(name, len(columns))
-        found = map(features.get, columns)
-        rows[row] = array("d", (np.nan if value is None else value for value in found))
-    X = np.full((len(rows), len(columns)), np.nan)
-    for row, values in rows.items():
-        X[row, : len(values)] = values
-    if not columns and len(X):
-        raise InputError("the feature log has no feature: each document has an empty list")
-    return X, list(columns)
 
 
 JUDGMENT_FORMATS = ("quepid", "workbench", "qrels")
@@ -253,11 +241,8 @@ _COLUMNS = {
 }
 
 
-class _Rated(NamedTuple):
-    place: Place
-    query: str
-    document: str
-    rating: str | int | float | None
+_Rated = tuple[Place, str, str, "str | int | float | None"]
+"""A record, its query, document and rating."""
 
 
 def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -> Qrels:
@@ -334,36 +319,29 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
 
 def _quepid(path: str | os.PathLike[str]) -> Iterator[_Rated]:
     name = shown_name(path)
-    reader = csv.reader((text for _, text in text_lines(path)), strict=True)
-    columns: list[int] = []
+    reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
     try:
+        header = reader.fieldnames or ()
+        named = {"".join(filter(str.isalnum, cell.lower())): cell for cell in reversed(header)}
+        columns = []
+        for role, known in _COLUMNS.items() if header else ():
+            if not (found := [named[one] for one in known if one in named]):
+                raise Place(name, "line 1").fault(
+                    f"the header has no column for the {role} (one of {', '.join(known)}): Quepid "
+                    "writes query,docid,rating"
+                )
+            columns.append(found[0])
         for row in reader:
             place = Place(name, f"line {reader.line_num}")
-            if not columns:
-                columns = _header(row, place)
-            elif len(row) > max(columns):
-                query, document, rating = (row[at].strip() for at in columns)
-                query = identifier(query, "query", place)
-                yield _Rated(place, query, identifier(document, "document", place), rating)
-            elif any(cell.strip() for cell in row):
-                raise place.fault(f"the line has {len(row)} cells, fewer than the header")
+            cells = [row[column] for column in columns]
+            if None in cells:
+                raise place.fault("the line has fewer cells than the header")
+            query, document, rating = (cell.strip() for cell in cells)
+            query = identifier(query, "query", place)
+            yield place, query, identifier(document, "document", place), rating
     except csv.Error as error:
         problem = f"this is not CSV ({error})"
-        raise ParseError(problem, path=name, line=reader.line_num) from None
-
-
-def _header(row: list[str], place: Place) -> list[int]:
-    names = ["".join(c for c in cell.lower() if c.isalnum()) for cell in row]
-    columns = []
-    for role, known in _COLUMNS.items():
-        found = [names.index(name) for name in known if name in names]
-        if not found:
-            raise place.fault(
-                f"the header has no column for the {role} (one of {', '.join(known)}): Quepid "
-                "writes query,docid,rating"
-            )
-        columns.append(found[0])
-    return columns
+        raise ParseError(problem, path=name, line=reader.reader.line_num) from None
 
 
 def _workbench(path: str | os.PathLike[str]) -> Iterator[_Rated]:
@@ -378,4 +356,4 @@ def _workbench(path: str | os.PathLike[str]) -> Iterator[_Rated]:
             query = identifier(entry.get("query"), "query", place)
             for rating in ratings:
                 document = identifier(at(rating, "docId"), "docId", place)
-                yield _Rated(place, query, document, rating.get("rating"))
+                yield place, query, document, rating.get("rating")
