@@ -19,9 +19,11 @@ from leanrank.data.grouping import (
     group_rows,
     group_sizes_to_qid,
     one_dimensional,
+    one_of_each_query,
     one_per_query,
     one_per_row,
 )
+from leanrank.data.matrices import stacked
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
 
@@ -311,6 +313,39 @@ class QueryIndexer:
             query_weight=None if data.query_weight is None else data.query_weight[chosen],
             offset=of(data.offset),
         )
+
+
+def concatenated(parts: Sequence[RankingData]) -> RankingData:
+    """Return sets one below the other; rows of a query in several of them come together.
+
+    >>> one, other = RankingData([[1.0], [2.0]], qid=[7, 8]), RankingData([[3.0]], qid=[8])
+    >>> concatenated([one, other]).query_ptr.tolist()
+    [0, 1, 3]
+    """
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate([np.asarray(v) for v in values])
+
+    ids = [part.qid for part in parts]
+    kinds = {array.dtype.kind for array in ids if len(array)}
+    if "U" in kinds and kinds & {"i", "u"}:  # some are text: whole numbers become text as well
+        ids = [array.astype(str) for array in ids]
+    grouping = group_rows(np.concatenate([a.astype(object) for a in ids] if "O" in kinds else ids))
+    weight = None
+    if parts[0].query_weight is not None:
+        rows = [np.repeat(part.query_weight, np.diff(part.query_ptr)) for part in parts]
+        weight = one_of_each_query(grouping.take(np.concatenate(rows)), grouping.query_ptr)
+    fields = {name: joined(name) for name in ("y", "doc_ids", "sample_weight", "offset")}
+    return RankingData.of_fields(
+        X=grouping.take(stacked([part.X for part in parts])),
+        query_ids=grouping.query_ids,
+        query_ptr=grouping.query_ptr,
+        order=grouping.order,
+        feature_names=parts[0].feature_names,
+        query_weight=weight,
+        **{name: None if v is None else grouping.take(v) for name, v in fields.items()},
+    )
 
 
 def feature_name(feature: int, names: Sequence[str] | None = None) -> str:

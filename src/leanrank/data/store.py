@@ -20,9 +20,8 @@ from leanrank._files import atomic_write
 from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
-from leanrank.data.grouping import group_rows, one_of_each_query
 from leanrank.data.matrices import DENSE_FROM, csr
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, concatenated
 from leanrank.data.streams import RankingStream, file_parts
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import assemble
@@ -67,10 +66,7 @@ def map_store(path: str | os.PathLike[str]) -> RankingData | None:
             return None
         batch = reader.get_batch(0)
         batch.validate(full=True)
-        try:
-            return _mapped(batch, content, os.fspath(path))
-        except _OtherLayoutError:
-            return None
+        return _mapped(batch, content, os.fspath(path))
 
 
 class Texts:
@@ -88,8 +84,7 @@ class Texts:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice) and key.step in (None, 1):
-            begin, end, _ = key.indices(len(self))
-            return Texts(self.array.slice(begin, max(0, end - begin)))
+            return Texts(self.array[key])
         chosen = np.arange(len(self))[key]
         if np.ndim(chosen) == 0:
             return self.array[int(chosen)].as_py()
@@ -110,50 +105,50 @@ class Texts:
         return list(self)
 
 
-class _OtherLayoutError(Exception):
-    """An Arrow file is no store; it can be loaded."""
-
-
-def _view(array: Any, content: AnyArray) -> AnyArray:
-    """Return the numbers of an array without nulls as a view of the mapped file."""
-    try:
-        values = array.to_numpy()
-    except (pa.ArrowInvalid, TypeError):
-        raise _OtherLayoutError from None
+def _view(array: Any, content: AnyArray) -> AnyArray | None:
+    """Return the numbers of an array as a view of the mapped file, if they are there as such."""
+    if array.null_count or not (
+        pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
+    ):
+        return None
+    values = array.to_numpy()
     begin = values.ctypes.data - content.ctypes.data
     if values.nbytes == 0:
         return values
     if not 0 <= begin <= len(content) - values.nbytes or begin % values.itemsize:
-        raise _OtherLayoutError  # unpacked, or not where numbers of this size can be
+        return None  # unpacked, or not where numbers of this size can be
     return content[begin : begin + values.nbytes].view(values.dtype)
 
 
-def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData:
+def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData | None:
     layout = find_layout(batch.schema, column_roles({}), None, where, ("label", "qid"))
     if batch.num_rows == 0 or not {"label", "qid"} <= layout.columns.keys():
-        raise _OtherLayoutError
-    table = pa.Table.from_batches([batch])
+        return None
     columns = {role: name for role, name in layout.columns.items() if role != "doc_id"}
     X = _mapped_matrix(batch, layout, content)
+    if X is None:
+        return None
+    table = pa.Table.from_batches([batch])
     data = assemble(X, table, replace(layout, columns=columns), where, runs=True)
     if len(set(data.query_ids.tolist())) < data.n_queries:
-        raise _OtherLayoutError
+        return None
     if "doc_id" not in layout.columns:
         return data
     documents = batch[layout.columns["doc_id"]].cast(pa.large_string())
     return data.with_fields(doc_ids=Texts(documents))
 
 
-def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix:
+def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix | None:
     lists = [batch.column(name) for name in layout.features]
-    values = _view(lists[-1].values, content)
-    if layout.n_features is None or values.dtype != layout.dtype:
-        raise _OtherLayoutError
+    arrays = [each.values for each in lists]
+    if not layout.packed:
+        arrays += [each.offsets for each in lists]
+    views = [_view(array, content) for array in arrays]
+    if layout.n_features is None or any(view is None for view in views):
+        return None
     if layout.packed:
-        return values[: batch.num_rows * layout.n_features].reshape(batch.num_rows, -1)
-    indices, ptr, other = (
-        _view(a, content) for a in (lists[0].values, *(c.offsets for c in lists))
-    )
+        return views[0][: batch.num_rows * layout.n_features].reshape(batch.num_rows, -1)
+    indices, values, ptr, other = views
     matrix = csr(values, indices, ptr, layout.n_features, sound=False)
     matrix.check_format(full_check=True)  # kernels do not look at bounds
     if not np.array_equal(ptr, other) or not matrix.has_canonical_format:
@@ -262,8 +257,10 @@ def gather(
         At least so many, if chunks are sparse.
     """
     alike: Any = None
-    beside: dict[str, list[Any]] = {name: [] for name in _BESIDE}
+    sides: list[RankingData] = []
+    row_sizes: list[IntArray] = []
     seen: set[str] = set()
+    documents: list[Any] = []
     last, n_rows, named = None, 0, False
     for chunk in chunks:
         X = chunk.X
@@ -271,7 +268,7 @@ def gather(
         width = None if chunk.is_sparse else chunk.n_features
         form = (extras, X.dtype, width, chunk.feature_names)
         if alike is None:
-            alike, names, values = form, chunk.feature_names, Spool(X.dtype, folder)
+            alike, values = form, Spool(X.dtype, folder)
             indices = Spool(np.int32, folder) if chunk.is_sparse else None
         if form != alike:
             raise InputError(
@@ -294,61 +291,32 @@ def gather(
             entries = slice(int(X.indptr[0]), int(X.indptr[-1]))
             values.append(X.data[entries])
             indices.append(X.indices[entries])
-            beside["row_sizes"].append(np.diff(X.indptr))
-        for name in ("y", "query_ids", *_OPTIONAL):
-            own = getattr(chunk, name)
-            beside[name].append(None if own is None else own.copy())  # it may be a column of X
-        beside["query_sizes"].append(np.diff(chunk.query_ptr))
-        ids = [""] * len(chunk) if chunk.doc_ids is None else chunk.doc_ids.tolist()
-        beside["doc_ids"].append(pa.array(map(str, ids), pa.large_string()))
+            row_sizes.append(np.diff(X.indptr))
         n_rows += len(chunk)
         n_features = max(n_features, chunk.n_features)
+        y = chunk.y.copy()  # it may be a column of X
+        sides.append(chunk.with_fields(X=np.empty((len(chunk), 0)), y=y, doc_ids=None))
+        ids = [""] * len(chunk) if chunk.doc_ids is None else chunk.doc_ids.tolist()
+        documents.append(pa.array(map(str, ids), pa.large_string()))
         named |= chunk.doc_ids is not None
     if alike is None:
         raise InputError("there is no data to write")
-
-    def joined(name: str) -> Any:
-        return None if beside[name][0] is None else np.concatenate(beside[name])
-
-    runs = group_rows(_joined(beside["query_ids"]))
-    weights = joined("query_weight")
+    data = concatenated(sides)
     if indices is None:
         X = values.mapped().reshape(n_rows, n_features)
     else:
-        X = csr(values.mapped(), indices.mapped(), _starts(joined("row_sizes")), n_features)
+        ptr = np.concatenate(([0], np.cumsum(np.concatenate(row_sizes), dtype=np.int64)))
+        X = csr(values.mapped(), indices.mapped(), ptr, n_features)
         full = values.size >= DENSE_FROM * n_rows * n_features
         if storage == "dense" or (storage == "auto" and full):
             filled = Spool(X.dtype, folder)
             for low, high in row_blocks(n_rows):
                 filled.append(X[low:high].toarray())
             X = filled.mapped().reshape(n_rows, n_features)
-    return RankingData.of_fields(
-        X=X,
-        y=joined("y"),
-        query_ids=runs.query_ids,
-        query_ptr=_starts(joined("query_sizes"))[runs.query_ptr],
-        doc_ids=Texts(pa.concat_arrays(beside["doc_ids"])) if named else None,
-        feature_names=names,
-        sample_weight=joined("sample_weight"),
-        query_weight=None if weights is None else one_of_each_query(weights, runs.query_ptr),
-        offset=joined("offset"),
-    )
+    return data.with_fields(X=X, doc_ids=Texts(pa.concat_arrays(documents)) if named else None)
 
 
 _OPTIONAL = ("sample_weight", "query_weight", "offset")
-_BESIDE = ("y", "query_ids", "query_sizes", "row_sizes", "doc_ids", *_OPTIONAL)
-
-
-def _starts(sizes: AnyArray) -> IntArray:
-    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-
-
-def _joined(ids: list[AnyArray]) -> AnyArray:
-    """Join the identifiers of chunks; if some are text, whole numbers become text as well."""
-    kinds = {array.dtype.kind for array in ids if len(array)}
-    if "U" in kinds and kinds & {"i", "u"}:
-        ids = [array.astype(str) for array in ids]
-    return np.concatenate([array.astype(object) for array in ids] if "O" in kinds else ids)
 
 
 def _record_batch(data: RankingData) -> Any:

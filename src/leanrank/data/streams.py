@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from leanrank._files import file_identity
 from leanrank.data.formats import check_exists, format_name
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
@@ -47,6 +48,38 @@ class Position:
     documents: int = 0
 
 
+Chunks: TypeAlias = Iterator[tuple[RankingData, int, int]]
+"""Each chunk with the offset and the line where it ends."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source of a stream: a file, or an iterable, which has no name.
+
+    Parameters
+    ----------
+    name : str or None
+    chunks : callable
+        ``chunks(offset, line)`` returns the chunks from a place on.
+    how : mapping
+        How it is read: what tells it apart beside the content of the file.
+    rewinds, resumes : bool
+        Whether it can be read a second time, and entered by a later run.
+    """
+
+    name: str | None
+    chunks: Callable[[int, int], Chunks]
+    how: Mapping[str, Any]
+    rewinds: bool = True
+    resumes: bool = True
+
+    def identity(self) -> dict[str, Any]:
+        """Return facts by which another source is told apart: name, size, a digest."""
+        if self.name is None:
+            return dict(self.how)
+        return {**self.how, **(file_identity(self.name) if self.rewinds else {"file": self.name})}
+
+
 class RankingStream:
     """Chunks of whole queries from several sources, one after the other.
 
@@ -55,15 +88,12 @@ class RankingStream:
 
     Parameters
     ----------
-    parts : iterable
-        Each has a ``name``; ``rewinds`` and ``resumes``, whether it can be read a second time and
-        from a place in it; ``identity()``, facts by which another source is told apart; and
-        ``chunks(offset, line)``, the chunks from a place on, each with the place where it ends.
+    parts : iterable of Part
     warns : bool
         Whether to warn, once, of a query of a file that comes back after others.
     """
 
-    def __init__(self, parts: Iterable[Any], *, warns: bool = True) -> None:
+    def __init__(self, parts: Iterable[Part], *, warns: bool = True) -> None:
         self.parts, self._warns = list(parts), warns
         self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
 
@@ -187,21 +217,28 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
     if options or format is not None:
         given = next(iter(options), "format")
         raise InputError(f"{given} is about files, but the stream is an iterable: leave it out")
-    return RankingStream([IterablePart(source)])
+
+    def chunks(offset: int, line: int) -> Chunks:
+        for number, item in enumerate(source):
+            if number >= offset:  # those before are drawn and dropped
+                yield as_chunk(item, number), number + 1, 0
+
+    how = {"iterable": type(source).__name__}
+    return RankingStream([Part(None, chunks, how, rewinds=not isinstance(source, Iterator))])
 
 
 def file_parts(
     paths: Sequence[Any], format: str | None, options: Mapping[str, Any]
-) -> Iterator[Any]:
+) -> Iterator[Part]:
     """Yield a part for each file."""
     for path in paths:
         name = os.fspath(path)
         kind = format_name(name, format)
         check_exists(name)
         if kind == "letor":
-            from leanrank.data.letor import TextPart
+            from leanrank.data.letor import text_part
 
-            yield TextPart(name, **options)
+            yield text_part(name, **options)
         else:
             from leanrank.data.tables.frames import table_parts
 
@@ -225,31 +262,6 @@ def resized(data: RankingData, n_features: int) -> RankingData:
     else:
         X = np.pad(data.X, ((0, 0), (0, missing)))
     return data.with_fields(X=X, feature_names=None)
-
-
-class IterablePart:
-    """Chunks that Python code gives, one after the other."""
-
-    name = None
-    resumes = True  # the caller makes it again, and what was read is drawn and dropped
-
-    def __init__(self, items: Iterable[Any]) -> None:
-        self._items = items
-
-    @property
-    def rewinds(self) -> bool:
-        """An iterator is used up by reading; a list or an object with ``__iter__`` is not."""
-        return not isinstance(self._items, Iterator)
-
-    def identity(self) -> dict[str, Any]:
-        """Nothing is known but what it is."""
-        return {"iterable": type(self._items).__name__}
-
-    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Return the items from number ``offset`` on; those before are drawn and dropped."""
-        for number, item in enumerate(self._items):
-            if number >= offset:
-                yield as_chunk(item, number), number + 1, 0
 
 
 def as_chunk(item: Any, number: int) -> RankingData:

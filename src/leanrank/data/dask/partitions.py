@@ -26,8 +26,7 @@ from leanrank.data.dask import (
     wait_for,
 )
 from leanrank.data.grouping import one_dimensional
-from leanrank.data.matrices import stacked
-from leanrank.data.ranking_data import RankingData, counted
+from leanrank.data.ranking_data import RankingData, concatenated, counted
 from leanrank.errors import InputError
 
 MOST_LEVELS = 1_024
@@ -145,31 +144,11 @@ def split_rows(rows: Rows, home: IntArray) -> dict[int, Rows]:
 
 def merge_rows(pieces: list[Rows]) -> Rows:
     """Join pieces in the order of their partitions; the rows of a query come together."""
-    parts = [piece.data for piece in pieces]
-    first = parts[0]
-
-    def joined(values: list[Any]) -> Any:
-        return None if values[0] is None else np.concatenate(values)
-
-    weight = None
-    if first.query_weight is not None:
-        weight = {
-            each: value
-            for part in parts
-            for each, value in zip(part.query_ids.tolist(), part.query_weight, strict=True)  # type: ignore[arg-type]
-        }
-    data = RankingData(
-        stacked([part.X for part in parts]),
-        joined([part.y for part in parts]),
-        joined([part.qid for part in parts]),
-        feature_names=first.feature_names,
-        sample_weight=joined([part.sample_weight for part in parts]),
-        query_weight=weight,
-        offset=joined([part.offset for part in parts]),
-    )
-    gains = joined([piece.gain_weight for piece in pieces])
-    if gains is not None and data.order is not None:
-        gains = gains[data.order]
+    data = concatenated([piece.data for piece in pieces])
+    gains = None
+    if pieces[0].gain_weight is not None:
+        given = np.concatenate([piece.gain_weight for piece in pieces])  # type: ignore[arg-type]
+        gains = given if data.order is None else given[data.order]
     return Rows(data.with_fields(order=None), gains)
 
 

@@ -13,13 +13,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from leanrank._files import atomic_write, file_identity
+from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
 from leanrank.data.grouping import check_optional, group_rows
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
-from leanrank.data.streams import CHUNK_BYTES
+from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.errors import InputError, ParseError, check_choice, warn
 from leanrank.execution import make_executor, row_blocks
 
@@ -248,49 +248,25 @@ def _encode(name: str, kind: str, forbidden: str) -> bytes:
 _QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
 
 
-class TextPart:
-    """A text file or standard input as chunks of whole queries, read front to back."""
+def text_part(
+    path: str,
+    *,
+    dtype: Any = "float64",
+    storage: str = "auto",
+    zero_based: bool = False,
+    n_features: int | None = None,
+    optional: tuple[str, ...] = (),
+    chunk_bytes: int = CHUNK_BYTES,
+    n_jobs: int | None = -1,
+) -> Part:
+    """Return a text file or standard input as chunks of whole queries, read front to back."""
+    request = make_request(n_features, zero_based, dtype, storage, optional)
+    check_whole("chunk_bytes", chunk_bytes)
+    executor = make_executor(n_jobs)
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        dtype: Any = "float64",
-        storage: str = "auto",
-        zero_based: bool = False,
-        n_features: int | None = None,
-        optional: tuple[str, ...] = (),
-        chunk_bytes: int = CHUNK_BYTES,
-        n_jobs: int | None = -1,
-    ) -> None:
-        self.path, self.name = path, shown_name(path)
-        self._request = make_request(n_features, zero_based, dtype, storage, optional)
-        self._chunk_bytes = check_whole("chunk_bytes", chunk_bytes)
-        self._executor = make_executor(n_jobs)
-
-    @property
-    def rewinds(self) -> bool:
-        """Regular files can be read again and entered anywhere, pipes cannot."""
-        return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
-
-    resumes = rewinds
-
-    def identity(self) -> dict[str, Any]:
-        """Return name, size and a digest, and how it is read."""
-        request = self._request
-        how = {
-            "dtype": request.dtype.name,
-            "storage": request.storage,
-            "zero_based": request.zero_based,
-            "n_features": request.n_features,
-            "chunk_bytes": self._chunk_bytes,
-        }
-        return how | (file_identity(self.path) if self.rewinds else {"file": self.name})
-
-    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Return the chunks from a byte of the unpacked text on, each with where it ends."""
-        wanted, buffer, ended = self._chunk_bytes, b"", False
-        with open_bytes(self.path) as stream:
+    def chunks(offset: int, line: int) -> Chunks:
+        wanted, buffer, ended = chunk_bytes, b"", False
+        with open_bytes(path) as stream:
             if offset:
                 stream.seek(offset)
             while not ended:
@@ -301,34 +277,42 @@ class TextPart:
                 if not cut:
                     wanted *= 2  # a query larger than a chunk
                     continue
-                data = self._parse(buffer[:cut], line)
+                data = _parse(buffer[:cut], shown_name(path), line, request, executor)
                 offset += cut
                 line += buffer.count(b"\n", 0, cut)
-                buffer, wanted = buffer[cut:], self._chunk_bytes
+                buffer, wanted = buffer[cut:], chunk_bytes
                 if data is not None:
                     yield data, offset, line
 
-    def _parse(self, block: bytes, line: int) -> RankingData | None:
-        from leanrank.data.letor.reader import read_rows
+    regular = path != "-" and stat.S_ISREG(os.stat(path).st_mode)  # pipes are read once
+    how = {name: getattr(request, name) for name in ("storage", "zero_based", "n_features")}
+    how |= {"dtype": request.dtype.name, "chunk_bytes": chunk_bytes}
+    return Part(shown_name(path) if path == "-" else path, chunks, how, regular, regular)
 
-        try:
-            rows = read_rows(block, self.name, self._request, self._executor)
-        except ParseError as error:
-            if error.line is None:  # comments and blank lines only
-                return None
-            error.line += line
-            raise ParseError(
-                error.problem, path=error.path, line=error.line, column=error.column
-            ) from None
-        names = rows.run_names
-        heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
-        return RankingData.of_fields(
-            X=rows.X,
-            y=rows.y,
-            query_ids=query_ids([names[at] for at in heads]),
-            query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
-            doc_ids=rows.doc_ids,
-        )
+
+def _parse(
+    block: bytes, name: str, line: int, request: LetorRequest, executor: Any
+) -> RankingData | None:
+    """Read a chunk, None if it holds comments and blank lines only; ``line`` are those before."""
+    from leanrank.data.letor.reader import read_rows
+
+    try:
+        rows = read_rows(block, name, request, executor)
+    except ParseError as error:
+        if error.line is None:
+            return None
+        raise ParseError(
+            error.problem, path=error.path, line=error.line + line, column=error.column
+        ) from None
+    names = rows.run_names
+    heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
+    return RankingData.of_fields(
+        X=rows.X,
+        y=rows.y,
+        query_ids=query_ids([names[at] for at in heads]),
+        query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
+        doc_ids=rows.doc_ids,
+    )
 
 
 def last_query_start(buffer: bytes) -> int:

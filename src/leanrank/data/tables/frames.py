@@ -7,18 +7,19 @@ implement: nothing here depends on the library of a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
-from leanrank._files import atomic_write, file_identity
+from leanrank._files import atomic_write
 from leanrank.data.formats import ROLES
 from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
-from leanrank.data.streams import CHUNK_BYTES
+from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.data.tables import csv, pa, pq
 from leanrank.data.tables.arrow import build, query_codes, run_starts, table_rows
 from leanrank.data.tables.files import (
@@ -290,63 +291,54 @@ def table_parts(
     optional: Any = (),
     header: bool = True,
     **columns: str | None,
-) -> list[TablePart]:
+) -> list[Part]:
     """Return a part for each file of a directory or a pattern, or for the one file."""
     roles = column_roles(columns)
     if roles["qid"] is None:
         raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
     files = table_files(path, kind, header)
     layout = common_layout(files, roles, features, optional)
-    return [TablePart(file, layout, chunk_bytes, header) for file in files]
+    parts = []
+    for file in files:
+        n_rows = max(1, int(chunk_bytes / max(1.0, file.row_bytes)))
+        how = {"columns": layout.columns, "features": len(layout.features)}
+        chunks = partial(_chunks, file, layout, n_rows, header)
+        parts.append(Part(file.path, chunks, how | {"rows_per_chunk": n_rows}))
+    return parts
 
 
-class TablePart:
-    """A Parquet, Arrow or CSV file."""
+def _chunks(
+    file: TableFile, layout: Layout, n_rows: int, header: bool, offset: int, line: int
+) -> Chunks:
+    """Return the chunks from a row on, each with the row where it ends."""
 
-    rewinds = resumes = True
+    def as_data(table: Any, row: int) -> RankingData:
+        if file.kind == "csv":  # now: blocks of one column may hold numbers and text
+            table = whole_numbers(table, layout.texts)
+        pieces = [(table.num_rows, lambda: table)]
+        data = build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)
+        return data if header else data.with_fields(feature_names=None)
 
-    def __init__(self, file: TableFile, layout: Layout, chunk_bytes: int, header: bool) -> None:
-        self.file, self.name, self._layout, self._header = file, file.path, layout, header
-        self._n_rows = max(1, int(chunk_bytes / max(1.0, file.row_bytes)))
-
-    def identity(self) -> dict[str, Any]:
-        """Return name, size and a digest, and how it is read."""
-        how = {"columns": self._layout.columns, "features": len(self._layout.features)}
-        return how | {"rows_per_chunk": self._n_rows} | file_identity(self.name)
-
-    def chunks(self, offset: int, line: int) -> Iterator[tuple[RankingData, int, int]]:
-        """Return the chunks from a row on, each with the row where it ends."""
-        wanted, rest = self._n_rows, None
-        with reading(self.name, self.file.kind):
-            for table in self._tables(offset):
-                both = [table] if rest is None else [rest, table]
-                rest = pa.concat_tables(both, promote_options="permissive")
-                while rest.num_rows >= wanted:
-                    if cut := self._last_query_start(rest.slice(0, wanted)):
-                        offset += cut
-                        yield self._as_data(rest.slice(0, cut), offset - cut), offset, 0
-                        rest, wanted = rest.slice(cut), self._n_rows
-                    else:
-                        wanted *= 2  # a query larger than a chunk
-            if rest is not None and rest.num_rows:
-                yield self._as_data(rest, offset), offset + rest.num_rows, 0
-
-    def _tables(self, skip: int) -> Iterator[Any]:
-        """Read the rows from one on, some at a time."""
-        for table in self.file.batches(self._layout.needed, self._layout.texts, self._n_rows):
+    skip, wanted, rest = offset, n_rows, None
+    with reading(file.path, file.kind):
+        for table in file.batches(layout.needed, layout.texts, n_rows):
             dropped = min(skip, table.num_rows)
             skip -= dropped
-            yield table.slice(dropped)
+            both = [table.slice(dropped)] if rest is None else [rest, table.slice(dropped)]
+            rest = pa.concat_tables(both, promote_options="permissive")
+            while rest.num_rows >= wanted:
+                if cut := _last_query_start(rest.slice(0, wanted), layout, file.path):
+                    offset += cut
+                    yield as_data(rest.slice(0, cut), offset - cut), offset, 0
+                    rest, wanted = rest.slice(cut), n_rows
+                else:
+                    wanted *= 2  # a query larger than a chunk
+        if rest is not None and rest.num_rows:
+            yield as_data(rest, offset), offset + rest.num_rows, 0
 
-    def _last_query_start(self, table: Any) -> int:
-        """Return the row where the last query begins, which may not be complete."""
-        if (name := self._layout.columns.get("qid")) is None:
-            return 0  # all rows are one query
-        return int(run_starts(query_codes(table.column(name), name, self.name)[0])[-1])
 
-    def _as_data(self, table: Any, row: int) -> RankingData:
-        if self.file.kind == "csv":  # now: blocks of one column may hold numbers and text
-            table = whole_numbers(table, self._layout.texts)
-        pieces = [(table.num_rows, lambda: table)]
-        data = build(self._layout, pieces, SerialExecutor(), self.name, row0=row, runs=True)
-        return data if self._header else data.with_fields(feature_names=None)
+def _last_query_start(table: Any, layout: Layout, where: str) -> int:
+    """Return the row where the last query begins, which may not be complete."""
+    if (name := layout.columns.get("qid")) is None:
+        return 0  # all rows are one query
+    return int(run_starts(query_codes(table.column(name), name, where)[0])[-1])
