@@ -10,7 +10,6 @@ from leanrank.cli.entry import in_options
     [
         ("with `label=…`, or `label=None` if", "with `--read label=…`, or `--read label=none` if"),
         ("load with `zero_based=True`", "load with `--read zero_based=true`"),
-        ("with `header=False`", "with `--read header=false`"),
         ("use `dtype=numpy.float64`", "use `--read dtype=float64`"),
         ("use `storage='sparse'`", "use `--read storage=sparse`"),
         ("as in `doc_id='the url'`", "as in `--read doc_id='the url'`"),
@@ -44,8 +43,7 @@ def test_arguments_become_options(said, shown):
             "a.csv",
             "1,1,2\n",
             [],
-            "a.csv: the first line holds numbers, not names of columns: read the file with "
-            "`--read header=false`, and name columns by their number",
+            "a.csv: the first line holds numbers: put a line with the names of the columns above it",
         ),
         (
             "a.txt",

@@ -192,7 +192,7 @@ def read_options(
         options = parse_parameters(given or [], known, "text", "--read")
         absent = tuple(part for part in ("label", "qid") if options.pop(part, part) is None)
         return {**options, "optional": absent} if absent else options
-    known = {**dict.fromkeys(_COLUMNS), **({"header": True} if kind == "csv" else {}), **more}
+    known = {**dict.fromkeys(_COLUMNS), **more}
     options = parse_parameters(given or [], known, "a table", "--read")
     names = options.get("features")
     if names is not None:

@@ -21,7 +21,7 @@ from leanrank._display import printable
 from leanrank.errors import LeanrankError, LeanrankWarning, MissingDependencyError, one_line
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_READ = "label qid doc_id weight query_weight offset features header zero_based storage dtype"
+_READ = "label qid doc_id weight query_weight offset features zero_based storage dtype"
 _OPTIONS = {**{name: f"--read {name}=" for name in _READ.split()}, "data_dir": "--data "}
 _QUOTED = re.compile(r"`(\w+)=([^`]*)`")
 _WORDS = {"None": "none", "True": "true", "False": "false"}

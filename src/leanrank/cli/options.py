@@ -6,7 +6,7 @@ format : -f NAME
     Format of the data; found from the name if left out.
 read : NAME=VALUE
     How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the columns
-    label, qid, doc_id, weight, query_weight, offset, features; header=false for CSV without names.
+    label, qid, doc_id, weight, query_weight, offset, features.
     label=none: there are no labels.
 model : -m FILE
     Where to write the model, or -.

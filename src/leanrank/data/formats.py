@@ -41,9 +41,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         ``.feather``.
     **options
         For text those of ``leanrank.data.load_letor``, for tables the names of the columns, as
-        in ``leanrank.data.from_frame``. ``header=False`` reads a CSV file without names; its
-        columns are named by their number from 1. ``among=names`` reads only features of these
-        names, if any of them is there, for a model that needs no others.
+        in ``leanrank.data.from_frame``. ``among=names`` reads only features of these names, if any
+        of them is there, for a model that needs no others.
 
     Returns
     -------

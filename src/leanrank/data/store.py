@@ -146,6 +146,8 @@ def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix | None:
     views = [_view(array, content) for array in arrays]
     if layout.n_features is None or any(view is None for view in views):
         return None
+    if views[len(lists) - 1].dtype != layout.dtype:
+        return None
     if layout.packed:
         return views[0][: batch.num_rows * layout.n_features].reshape(batch.num_rows, -1)
     indices, values, ptr, other = views

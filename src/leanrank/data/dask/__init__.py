@@ -48,31 +48,22 @@ def is_lazy(value: Any) -> bool:
 def current_client() -> Any:
     """Return the active Dask client; without one, start a cluster in this process and say so."""
     try:
-        from distributed import Client, LocalCluster, get_client
+        from distributed import Client, get_client
     except ImportError as error:
         raise MissingDependencyError("distributed", "dask", "fitting on Dask") from error
     try:
         return get_client()
     except ValueError:
-        pass
-    # Threads of this process: kernels run without the GIL, and documents are not copied. Only this
-    # machine can reach the pages about it.
-    here = "127.0.0.1:0"
-    cluster = LocalCluster(
-        processes=False,
-        dashboard_address=here,
-        worker_dashboard_address=here,
-        silence_logs=logging.CRITICAL,  # what fails is raised, and it ends with this process
-    )
-    client = Client(cluster)
-    threads = sum(client.nthreads().values())
-    log.warning(
-        "no Dask client is active: started a cluster of %s in this process, dashboard %s; make a "
-        "Client before the fit to use another",
-        counted(threads, "thread"),
-        f"http://127.0.0.1:{cluster.scheduler.http_server.port}/status",
-    )
-    return client
+        # Threads of this process: kernels run without the GIL, and documents are not copied. Only
+        # this machine can reach the pages about it.
+        here = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+        client = Client(processes=False, silence_logs=logging.CRITICAL, **here)
+        log.warning(
+            "no Dask client is active: started a cluster in this process, dashboard %s; make a "
+            "Client before the fit to use another",
+            f"http://127.0.0.1:{client.cluster.scheduler.http_server.port}/status",
+        )
+        return client
 
 
 def partition_list(value: Any) -> list[Any]:

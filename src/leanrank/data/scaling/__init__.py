@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,20 +51,11 @@ def _standard(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
 
 
 def _rank(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
-    # SciPy's rankdata takes 1.4 times as long for 100 documents × 136 features, 2 for 20 × 46
-    for start, stop in pairwise([*starts.tolist(), len(X)]):
-        rows = X[start:stop]
-        n_rows = stop - start
-        order = np.argsort(rows, axis=0)
-        ordered = np.take_along_axis(rows, order, axis=0)
-        place = np.broadcast_to(np.arange(n_rows)[:, None], rows.shape)
-        begins = np.ones(rows.shape, dtype=bool)  # of a run of equal values
-        begins[1:] = ordered[1:] != ordered[:-1]
-        first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
-        ends = np.concatenate((begins[1:], np.ones((1, rows.shape[1]), bool)))
-        last = np.minimum.accumulate(np.where(ends, place, n_rows)[::-1], axis=0)[::-1]
-        mean = (first + last) / 2 / (n_rows - 1) if n_rows > 1 else np.full(rows.shape, 0.5)
-        np.put_along_axis(rows, order, mean, axis=0)
+    from scipy.stats import rankdata
+
+    for start, n_rows in zip(starts.tolist(), sizes.tolist(), strict=True):
+        rows = X[start : start + n_rows]
+        rows[:] = (rankdata(rows, axis=0) - 1) / (n_rows - 1) if n_rows > 1 else 0.5
     return X
 
 
@@ -74,34 +64,30 @@ _BY_QUERY = {"minmax": _minmax, "standard": _standard, "rank": _rank}
 
 def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
     """Scale the stored entries of a CSR matrix to [0, 1] within each query and feature."""
-    X = X.copy()  # scaled in place below
-    X.sum_duplicates()
-    n_features = X.shape[1]
-    sizes = np.diff(query_ptr)
-    query_of_row = np.repeat(np.arange(len(sizes)), sizes)
-    stored = np.diff(X.indptr)
-    cells = np.repeat(query_of_row, stored) * n_features + X.indices
-    order = np.argsort(cells)
-    by_cell, values = cells[order], X.data[order].astype(np.float64)
-    if len(cells) == 0:
-        return X
-    starts = np.flatnonzero(np.concatenate(([True], np.diff(by_cell) > 0)))
-    counts = np.diff(np.append(starts, len(cells)))
-    low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-    has_zero = counts < sizes[by_cell[starts] // n_features]
-    bad = np.flatnonzero(has_zero & (low < 0))
-    if len(bad):
-        raise InputError(
-            f"feature f{by_cell[starts[bad[0]]] % n_features + 1} has negative values and unstored "
-            "zeros in one query, so min–max scaling would fill a sparse X: make it dense with "
-            "X.toarray() first"
-        )
-    low = np.where(has_zero, 0.0, low)
-    high = np.where(has_zero, np.maximum(high, 0.0), high)
-    cell_of = np.repeat(np.arange(len(starts)), counts)
-    span = np.where(high > low, high - low, np.inf)
-    X.data[order] = (values - low[cell_of]) / span[cell_of]
-    return X
+    from scipy.sparse import csr_array
+
+    X = csr_array(X)
+    scaled = np.empty(X.nnz)
+    ptr = np.unique(query_ptr)
+    for first, last in query_ranges(ptr):
+        own = ptr[first : last + 1]
+        part = X[own[0] : own[-1]]
+        columns, places = np.unique(part.indices, return_inverse=True)
+        row_of = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        # only the columns that have entries: X may be far wider
+        block = np.zeros((part.shape[0], len(columns)))
+        block[row_of, places] = part.data
+        zeros = np.ones(block.shape, dtype=bool)
+        zeros[row_of, places] = False
+        block = _minmax(block, own[:-1] - own[0], np.diff(own))
+        if (filled := (zeros & (block != 0)).any(axis=0)).any():
+            raise InputError(
+                f"feature f{columns[np.argmax(filled)] + 1} has negative values and unstored zeros "
+                "in one query, so min–max scaling would fill a sparse X: make it dense with "
+                "X.toarray() first"
+            )
+        scaled[X.indptr[own[0]] : X.indptr[own[-1]]] = block[row_of, places]
+    return _with_values(X, scaled.astype(X.dtype))
 
 
 def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
@@ -172,6 +158,10 @@ def divide_entries(X: Matrix, scale: FloatArray) -> Matrix:
     values = empty_beside(X.data)
     for a, b in row_blocks(len(values), 1 << 20):
         values[a:b] = X.data[a:b] / scale[X.indices[a:b]]
+    return _with_values(X, values)
+
+
+def _with_values(X: Matrix, values: AnyArray) -> Matrix:
     scaled = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=not is_mapped(X))
     scaled.has_canonical_format = X.has_canonical_format
     return scaled

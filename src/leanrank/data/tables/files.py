@@ -32,7 +32,7 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         raise InputError(f"{path}: this is no {shown} file that can be read ({error})") from error
 
 
-def table_files(path: str | os.PathLike[str], kind: str, header: bool = True) -> list[TableFile]:
+def table_files(path: str | os.PathLike[str], kind: str) -> list[TableFile]:
     """Return the Parquet files of a directory or a pattern by name, or the one file."""
     place, files = Path(path), [Path(path)]
     if kind == "parquet" and "*" in place.name and not place.exists():
@@ -41,7 +41,7 @@ def table_files(path: str | os.PathLike[str], kind: str, header: bool = True) ->
         files = sorted(f for f in place.glob("*.parquet") if not f.name.startswith((".", "_")))
     if not files:
         raise FileError(f"{path}: there are no .parquet files here")
-    return [TableFile(str(file), kind, header) for file in files]
+    return [TableFile(str(file), kind) for file in files]
 
 
 class TableFile:
@@ -51,44 +51,40 @@ class TableFile:
     ----------
     path : str
     kind : {"csv", "parquet", "arrow"}
-    header : bool
-        Whether the first line of a CSV file holds the names of the columns. Without, the columns
-        are named by their number from 1.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Names and types of the columns; those of CSV are found from the first block.
-    row_bytes : float
-        About how many bytes a row has in memory.
     """
 
-    def __init__(self, path: str, kind: str, header: bool = True) -> None:
-        self.path, self.kind, self._header = path, kind, header
+    def __init__(self, path: str, kind: str) -> None:
+        self.path, self.kind = path, kind
         with reading(path, kind):
             if kind == "parquet":
                 self._metadata = pq.read_metadata(path)
                 self.schema = self._metadata.schema.to_arrow_schema()
-                groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
-                size = sum(group.total_byte_size for group in groups)
-                self.row_bytes = size / max(1, self._metadata.num_rows)
             elif kind == "arrow":
-                with self._open_arrow() as reader:
-                    self.schema = reader.schema
-                    some = reader.get_batch(0) if reader.num_record_batches else None
-                    size = 0 if some is None else some.get_total_buffer_size()
-                    self.row_bytes = 0 if some is None else size / max(1, some.num_rows)
+                self.schema = self._open_arrow().schema
             else:
                 with open_bytes(path) as stream:
                     # unpacked text is read once; Arrow's threads must not hold Python's own file
                     packed = path == "-" or not is_regular(stream)
                     self._content = pa.py_buffer(stream.read()) if packed else None
-                found = self._csv(csv.open_csv, csv.ConvertOptions()).schema
-                names = _csv_names(found.names, header, path)
-                self.schema = pa.schema(
-                    [field.with_name(name) for name, field in zip(names, found, strict=True)]
-                )
-                self.row_bytes = 8.0 * len(names)
+                self.schema = self._csv(csv.open_csv, None, ()).schema
+                _check_header(self.schema.names, path)
+
+    @property
+    def row_bytes(self) -> float:
+        """About how many bytes a row has in memory."""
+        if self.kind == "parquet":
+            groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
+            size = sum(group.total_byte_size for group in groups)
+            return float(size / max(1, self._metadata.num_rows))
+        if self.kind == "arrow" and (reader := self._open_arrow()).num_record_batches:
+            batch = reader.get_batch(0)
+            return float(batch.get_total_buffer_size() / max(1, batch.num_rows))
+        return 8.0 * len(self.schema)
 
     def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
         """Return the whole file as a table.
@@ -101,74 +97,63 @@ class TableFile:
             The columns of CSV that hold names: text, unless all are whole numbers.
         """
         if self.kind == "csv":
-            table = self._csv(csv.read_csv, self._convert(columns, texts))
-            names = self.schema.names if columns is None else list(columns)
-            return whole_numbers(table.rename_columns(names), texts)
-        if self.kind == "parquet" and self._metadata.num_row_groups:
-            with pq.ParquetFile(self.path) as parquet:
-                return _sound(parquet.read(columns))
-        if self.kind == "parquet":  # older releases of Arrow fail on none
+            return whole_numbers(self._csv(csv.read_csv, columns, texts), texts)
+        if self.kind == "arrow":
+            table = self._open_arrow().read_all()
+        elif self._metadata.num_row_groups:
+            table = self._open_parquet().read(columns)
+        else:  # older releases of Arrow fail on none
             table = self.schema.empty_table()
-        else:
-            with self._open_arrow() as reader:
-                table = reader.read_all()
         return _sound(table if columns is None else table.select(columns))
 
     def pieces(self, columns: Sequence[str], texts: Collection[str]) -> list[Piece]:
         """Return the pieces of the file that can be read in threads, in their order."""
-        if self.kind != "parquet":
+        if self.kind != "parquet" or not self._metadata.num_row_groups:
             return table_pieces(self.read(columns, texts))
 
         def read(group: int) -> Any:
-            with (
-                reading(self.path, "parquet"),
-                pq.ParquetFile(self.path, metadata=self._metadata) as file,
-            ):
+            with reading(self.path, "parquet"):
                 # Row groups are the unit of parallel work: threads inside one would compete.
+                file = self._open_parquet()
                 return _sound(file.read_row_group(group, columns=columns, use_threads=False))
 
-        rows = [
-            self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)
-        ]
-        found: list[Piece] = [(n, partial(read, at)) for at, n in enumerate(rows)]
-        return found or table_pieces(self.read(columns))
+        groups = range(self._metadata.num_row_groups)
+        return [(self._metadata.row_group(at).num_rows, partial(read, at)) for at in groups]
 
     def batches(self, columns: Sequence[str], texts: Collection[str], n_rows: int) -> Iterator[Any]:
         """Yield the file as tables of about ``n_rows`` rows; names in CSV stay text."""
+        batches: Iterator[Any] = iter(())
         if self.kind == "csv":
-            for batch in self._csv(csv.open_csv, self._convert(columns, texts)):
-                yield pa.Table.from_batches([batch]).rename_columns(list(columns))
+            batches = iter(self._csv(csv.open_csv, columns, texts))
         elif self.kind == "arrow":
-            with self._open_arrow() as reader:
-                for at in range(reader.num_record_batches):
-                    yield _sound(pa.Table.from_batches([reader.get_batch(at)]).select(columns))
+            reader = self._open_arrow()
+            batches = map(reader.get_batch, range(reader.num_record_batches))
         elif self._metadata.num_row_groups:  # older releases of Arrow fail on none
-            with pq.ParquetFile(self.path, buffer_size=2**20) as parquet:
-                for batch in parquet.iter_batches(n_rows, columns=columns, use_threads=False):
-                    yield _sound(pa.Table.from_batches([batch]))
+            file = self._open_parquet(buffer_size=2**20)
+            batches = file.iter_batches(n_rows, columns=columns, use_threads=False)
+        for batch in batches:
+            yield _sound(pa.Table.from_batches([batch]).select(columns))
 
     def _open_arrow(self) -> Any:
         return pa.ipc.open_file(pa.OSFile(self.path))
 
-    def _csv(self, read: Callable[..., Any], convert: Any) -> Any:
-        options = csv.ReadOptions(
-            autogenerate_column_names=not self._header, use_threads=read is csv.read_csv
-        )
-        content = self._content
-        source = pa.OSFile(self.path) if content is None else pa.BufferReader(content)
-        return read(source, options, convert_options=convert)
+    def _open_parquet(self, **how: Any) -> Any:
+        return pq.ParquetFile(self.path, metadata=self._metadata, **how)
 
-    def _convert(self, columns: Sequence[str] | None, texts: Collection[str]) -> Any:
-        """Return the types of columns: of a later block, numbers that begin whole may be others."""
-        # without a header, Arrow names columns from f0 on
-        names = self.schema.names
-        own = {name: name if self._header else f"f{at}" for at, name in enumerate(names)}
-        types = {own[name]: pa.string() for name in texts if name in own}
+    def _csv(
+        self, read: Callable[..., Any], columns: Sequence[str] | None, texts: Collection[str]
+    ) -> Any:
+        """Read as numbers what is not text: numbers that begin whole may be others later."""
+        types = dict.fromkeys(texts, pa.string())
         for name in columns or ():
             if not pa.types.is_boolean(self.schema.field(name).type):
-                types.setdefault(own[name], pa.float64())
-        included = None if columns is None else [own[name] for name in columns]
-        return csv.ConvertOptions(column_types=types, include_columns=included)
+                types.setdefault(name, pa.float64())
+        source = pa.OSFile(self.path) if self._content is None else pa.BufferReader(self._content)
+        return read(
+            source,
+            csv.ReadOptions(use_threads=read is csv.read_csv),
+            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        )
 
 
 def table_pieces(table: Any) -> list[Piece]:
@@ -188,14 +173,11 @@ def whole_numbers(table: Any, names: Collection[str]) -> Any:
     {'a': [7, 10], 'b': ['7', '07']}
     """
     for name in set(names) & set(table.column_names):
-        column = table.column(name)
-        if not pa.types.is_string(column.type):
+        if not pa.types.is_string(table.column(name).type):
             continue
-        empty = pc.equal(column, "")
-        if pc.any(empty).as_py():
-            # a copy: Arrow 18 makes invalid texts of a part of a column
-            whole = pa.concat_arrays([*column.chunks, pa.array([], column.type)])
-            column = pc.if_else(empty, None, pa.chunked_array([whole]))
+        # a copy in one piece: Arrow 18 makes invalid texts of a part of a column
+        column = pa.concat_arrays([*table.column(name).chunks, pa.array([], pa.string())])
+        column = pc.if_else(pc.equal(column, ""), None, column)
         with suppress(pa.ArrowInvalid):  # not numbers, or beyond 64 bits
             numbers = column.cast(pa.int64())
             if numbers.cast(pa.string()).equals(column):
@@ -226,10 +208,8 @@ def _sound(table: Any) -> Any:
     return without_views(table)
 
 
-def _csv_names(names: list[str], header: bool, path: str) -> list[str]:
-    """Return the names of columns; reject a header that is a line of data, or one long name."""
-    if not header:
-        return [str(at + 1) for at in range(len(names))]
+def _check_header(names: list[str], path: str) -> None:
+    """Reject a first line that holds data, or one long name."""
     if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
         raise InputError(
             f"{path}: the first line is separated by {other!r}: write the file with commas between "
@@ -237,7 +217,6 @@ def _csv_names(names: list[str], header: bool, path: str) -> list[str]:
         )
     if names and all(name.strip().lstrip("+-").replace(".", "", 1).isdigit() for name in names):
         raise InputError(
-            f"{path}: the first line holds numbers, not names of columns: read the file with "
-            "`header=False`, and name columns by their number"
+            f"{path}: the first line holds numbers: put a line with the names of the columns above "
+            "it"
         )
-    return names

@@ -179,7 +179,6 @@ def load_table(
     path: str | os.PathLike[str],
     kind: str,
     *,
-    header: bool = True,
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
     n_jobs: int | None = -1,
@@ -188,12 +187,11 @@ def load_table(
 ) -> RankingData:
     """Load a Parquet, Arrow or CSV file, or several Parquet files; see ``leanrank.data.load``."""
     roles = column_roles(columns)
-    files = table_files(path, kind, header)
+    files = table_files(path, kind)
     with reading(path, kind):
         layout = common_layout(files, roles, features, optional, among)
         pieces = [each for file in files for each in file.pieces(layout.needed, layout.texts)]
-        data = build(layout, pieces, make_executor(n_jobs), os.fspath(path))
-    return data if header else data.with_fields(feature_names=None)
+        return build(layout, pieces, make_executor(n_jobs), os.fspath(path))
 
 
 def common_layout(
@@ -289,35 +287,31 @@ def table_parts(
     n_jobs: int | None = None,
     features: Any = None,
     optional: Any = (),
-    header: bool = True,
     **columns: str | None,
 ) -> list[Part]:
     """Return a part for each file of a directory or a pattern, or for the one file."""
     roles = column_roles(columns)
     if roles["qid"] is None:
         raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
-    files = table_files(path, kind, header)
+    files = table_files(path, kind)
     layout = common_layout(files, roles, features, optional)
     parts = []
     for file in files:
         n_rows = max(1, int(chunk_bytes / max(1.0, file.row_bytes)))
         how = {"columns": layout.columns, "features": len(layout.features)}
-        chunks = partial(_chunks, file, layout, n_rows, header)
+        chunks = partial(_chunks, file, layout, n_rows)
         parts.append(Part(file.path, chunks, how | {"rows_per_chunk": n_rows}))
     return parts
 
 
-def _chunks(
-    file: TableFile, layout: Layout, n_rows: int, header: bool, offset: int, line: int
-) -> Chunks:
+def _chunks(file: TableFile, layout: Layout, n_rows: int, offset: int, line: int) -> Chunks:
     """Return the chunks from a row on, each with the row where it ends."""
 
     def as_data(table: Any, row: int) -> RankingData:
         if file.kind == "csv":  # now: blocks of one column may hold numbers and text
             table = whole_numbers(table, layout.texts)
         pieces = [(table.num_rows, lambda: table)]
-        data = build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)
-        return data if header else data.with_fields(feature_names=None)
+        return build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)
 
     skip, wanted, rest = offset, n_rows, None
     with reading(file.path, file.kind):

@@ -29,7 +29,7 @@ def column_roles(given: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the column of each role, by default those named label and qid."""
     for name in given:
         if name not in ROLES:
-            known = [*ROLES, "features", "optional", "header", "n_jobs"]
+            known = [*ROLES, "features", "optional", "n_jobs"]
             raise InputError(f"a table is not read with {name!r}: {suggest(name, known)}")
     return {"label": "label", "qid": "qid", **given}
 
