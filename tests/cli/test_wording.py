@@ -43,7 +43,8 @@ def test_arguments_become_options(said, shown):
             "a.csv",
             "1,1,2\n",
             [],
-            "a.csv: the first line holds numbers: put a line with the names of the columns above it",
+            "a.csv: the first line holds numbers: put a line with the names of the columns above "
+            "it",
         ),
         (
             "a.txt",

@@ -334,7 +334,8 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
     grouping = group_rows(np.concatenate([a.astype(object) for a in ids] if "O" in kinds else ids))
     weight = None
     if parts[0].query_weight is not None:
-        rows = [np.repeat(part.query_weight, np.diff(part.query_ptr)) for part in parts]
+        each: list[Any] = [part.query_weight for part in parts]
+        rows = [np.repeat(w, np.diff(p.query_ptr)) for w, p in zip(each, parts, strict=True)]
         weight = one_of_each_query(grouping.take(np.concatenate(rows)), grouping.query_ptr)
     fields = {name: joined(name) for name in ("y", "doc_ids", "sample_weight", "offset")}
     return RankingData.of_fields(

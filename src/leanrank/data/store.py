@@ -143,7 +143,7 @@ def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix | None:
     arrays = [each.values for each in lists]
     if not layout.packed:
         arrays += [each.offsets for each in lists]
-    views = [_view(array, content) for array in arrays]
+    views: list[Any] = [_view(array, content) for array in arrays]
     if layout.n_features is None or any(view is None for view in views):
         return None
     if views[len(lists) - 1].dtype != layout.dtype:

@@ -218,7 +218,8 @@ def read_clicks(
             )
     # one sort of one number is twice as quick as two; a number of 64 bits holds both
     order = np.argsort(list_of * (int(places.max()) + 1) + places, kind="stable")
-    list_of, found, places, clicks = (each[order] for each in (list_of, found, places, clicks))
+    list_of, found, places = (each[order] for each in (list_of, found, places))
+    clicks = clicks[order]
     chance = None if chance is None else chance[order].astype(np.float64)
     starts = np.flatnonzero(np.concatenate(([True], list_of[1:] != list_of[:-1])))
     with_clicks = np.logical_or.reduceat(clicks, starts)

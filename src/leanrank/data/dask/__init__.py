@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.data.ranking_data import counted
 from leanrank.errors import ClusterError, InputError, MissingDependencyError
 
 log = logging.getLogger("leanrank.dask")

@@ -147,7 +147,7 @@ def merge_rows(pieces: list[Rows]) -> Rows:
     data = concatenated([piece.data for piece in pieces])
     gains = None
     if pieces[0].gain_weight is not None:
-        given = np.concatenate([piece.gain_weight for piece in pieces])  # type: ignore[arg-type]
+        given = np.concatenate([piece.gain_weight for piece in pieces])
         gains = given if data.order is None else given[data.order]
     return Rows(data.with_fields(order=None), gains)
 

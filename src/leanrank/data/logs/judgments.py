@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +136,8 @@ def match_judgments(
     kept: dict[tuple[str, str], Any] = {}  # the row of a data set, or the values of a log
     n_logged = n_repeated = 0
     unjudged, queries = [], set()
-    for query, document, found in _entries(features) if is_table else features:
+    entries: Iterable[tuple[str, str, Any]] = _entries(features) if is_table else features
+    for query, document, found in entries:
         n_logged += 1
         queries.add(query)
         pair = query, document
