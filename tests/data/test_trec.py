@@ -108,7 +108,7 @@ def test_nothing_half_written(tmp_path):
 
 
 def test_columns_must_fit():
-    with pytest.raises(InputError, match="differ in length"):
+    with pytest.raises(InputError, match="doc_id has 2 values but there are 1"):
         Run(["a"], ["b", "c"], [1.0])
     with pytest.raises(InputError, match="score is nan in row 0"):
         Run(["a"], ["b"], [np.nan])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
-from leanrank.errors import InputError, first_repeated
+from leanrank.errors import InputError
 
 LONGEST_LIST = 1_251
 """List length above which a missing ``qid`` warns: the longest list of the public sets, in
@@ -176,9 +176,7 @@ def as_matrix(X: Any) -> Matrix:
         from scipy.sparse import csr_array
 
         matrix = csr_array(X)
-        _refuse_complex(matrix.dtype, "X")
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
+        matrix = matrix.astype(as_floats(matrix.data, "X").dtype, copy=False)
         if not matrix.has_canonical_format:
             if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
                 matrix = matrix.copy()
@@ -197,45 +195,32 @@ def as_floats(values: Any, name: str) -> AnyArray:
     """Make an array of float32 or float64."""
     try:
         array = np.asarray(values)
-        _refuse_complex(array.dtype, name)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
         return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{name} holds something that is not a number ({error})") from error
 
 
-def _refuse_complex(dtype: np.dtype[Any], name: str) -> None:
-    if dtype.kind == "c":
-        raise InputError(f"{name} holds complex numbers: real ones are needed")
-
-
-def as_labels(y: Any, n_rows: int) -> FloatArray:
-    """Make y one number per document; None means that no document has a label."""
-    if y is None:
-        return np.full(n_rows, np.nan)
-    labels = one_dimensional(as_floats(y, "y"), "y", n_rows).astype(np.float64, copy=False)
-    _refuse(np.isinf(labels), labels, "y", "a finite number, or NaN for a document without label")
-    return labels
-
-
 def one_per_row(
-    values: Any, name: str, grouping: Grouping, n_rows: int, low: float = -np.inf
+    values: Any,
+    name: str,
+    grouping: Grouping,
+    n_rows: int,
+    low: float = -np.inf,
+    missing: bool = False,
 ) -> FloatArray | None:
-    """Make one finite number per document, in grouped order."""
+    """Make one finite number per document, in grouped order; NaN as well if it may be missing."""
     if values is None:
         return None
     array = one_dimensional(as_floats(values, name), name, n_rows).astype(np.float64, copy=False)
-    kind = "finite and not negative" if low == 0 else "finite"
-    _refuse(~(np.isfinite(array) & (array >= low)), array, name, kind)
-    taken: FloatArray = grouping.take(array)
-    return taken
-
-
-def _refuse(wrong: BoolArray, values: FloatArray, name: str, expected: str) -> None:
+    wrong = ~(np.isfinite(array) & (array >= low)) & ~(np.isnan(array) & missing)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"{name} is {values[row]} in row {row}: it must be {expected}")
+        kind = " and not negative" if low == 0 else ", or NaN where it is missing" * missing
+        raise InputError(f"{name} is {array[row]} in row {row}: it must be finite{kind}")
+    taken: FloatArray = grouping.take(array)
+    return taken
 
 
 def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
@@ -256,15 +241,6 @@ def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("query_weight must be finite and not negative")
     return array
-
-
-def check_names(names: tuple[str, ...], n_features: int) -> None:
-    """Reject feature names that are too many, too few or not distinct."""
-    if len(names) != n_features:
-        raise InputError(f"{len(names)} feature names were given for {n_features} features")
-    twice = first_repeated(names)
-    if twice is not None:
-        raise InputError(f"the feature name {twice!r} occurs twice: names must be distinct")
 
 
 def check_optional(optional: Collection[str]) -> tuple[str, ...]:

@@ -13,9 +13,7 @@ from leanrank._mapped import take_rows
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import (
     Grouping,
-    as_labels,
     as_matrix,
-    check_names,
     group_rows,
     group_sizes_to_qid,
     one_dimensional,
@@ -24,7 +22,7 @@ from leanrank.data.grouping import (
     one_per_row,
 )
 from leanrank.data.matrices import stacked
-from leanrank.errors import InputError
+from leanrank.errors import InputError, first_repeated
 from leanrank.execution import cached_property
 
 
@@ -110,10 +108,15 @@ class RankingData:
         names, ids = extras["feature_names"], extras["doc_ids"]
         if names is not None:
             names = tuple(map(str, names))
-            check_names(names, X.shape[1])
+            if len(names) != X.shape[1]:
+                raise InputError(f"{len(names)} feature names were given for {X.shape[1]} features")
+            if (twice := first_repeated(names)) is not None:
+                raise InputError(f"the feature name {twice!r} occurs twice: names must be distinct")
+        if y is None:
+            y = np.full(n_rows, np.nan)
         self._set(
             X=grouping.take(X),
-            y=grouping.take(as_labels(y, n_rows)),
+            y=one_per_row(y, "y", grouping, n_rows, missing=True),
             query_ids=grouping.query_ids,
             query_ptr=grouping.query_ptr,
             order=grouping.order,

@@ -13,6 +13,7 @@ import numpy as np
 from leanrank._display import printable
 from leanrank._files import atomic_write
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.data.grouping import group_rows, one_dimensional, one_per_row
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.data.sources import compressed, parse_number, shown_name, text_lines
 from leanrank.errors import InputError, ParseError
@@ -107,24 +108,12 @@ def dump_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
 
 def _set_columns(table: Run | Qrels, numeric: str) -> None:
     """Check the columns against each other; identifiers become text."""
-    lengths = set()
-    for name in ("qid", "doc_id", numeric):
-        try:
-            dtype = np.float64 if name == numeric else np.str_
-            values = np.asarray(getattr(table, name)).astype(dtype)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name} holds something that is not a number ({error})") from error
-        if values.ndim != 1:
-            raise InputError(f"{name} has {values.ndim} dimensions: give one value per row")
-        lengths.add(len(values))
+    qid = np.asarray(table.qid).astype(np.str_)
+    n_rows = len(qid)
+    doc_id = one_dimensional(np.asarray(table.doc_id).astype(np.str_), "doc_id", n_rows)
+    numbers = one_per_row(getattr(table, numeric), numeric, group_rows(None, n_rows), n_rows)
+    for name, values in (("qid", qid), ("doc_id", doc_id), (numeric, numbers)):
         object.__setattr__(table, name, values)
-    if len(lengths) > 1:
-        raise InputError(f"qid, doc_id and {numeric} differ in length: give one value per row each")
-    wrong = np.flatnonzero(~np.isfinite(getattr(table, numeric)))
-    if len(wrong):
-        row = int(wrong[0])
-        value = getattr(table, numeric)[row]
-        raise InputError(f"{numeric} is {value} in row {row}: it must be a finite number")
 
 
 def _size(table: Run | Qrels) -> str:
@@ -245,8 +234,8 @@ class RunPool:
             for q in data.query_ids.tolist()
         ]
         sizes = np.diff(data.query_ptr) + [len(each) for each in others]
-        parts = [data.queries[q].y for q in range(data.n_queries)]
-        every = [value for pair in zip(parts, others, strict=True) for value in pair]
+        own = np.split(data.y, data.query_ptr[1:-1])
+        every = [value for pair in zip(own, others, strict=True) for value in pair]
         ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         notes = []
         if qrels is not None:

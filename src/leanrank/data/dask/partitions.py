@@ -25,7 +25,7 @@ from leanrank.data.dask import (
     partition_list,
     wait_for,
 )
-from leanrank.data.grouping import one_dimensional
+from leanrank.data.grouping import Grouping, one_per_row
 from leanrank.data.ranking_data import RankingData, concatenated, counted
 from leanrank.errors import InputError
 
@@ -85,12 +85,8 @@ def _rows(
         )
     if check is not None:
         check(data)
-    gains = None
-    if gain_weight is not None:
-        gains = np.asarray(one_dimensional(gain_weight, "gain_weight", len(data)), np.float64)
-        if not (np.isfinite(gains) & (gains >= 0)).all():
-            raise InputError("gain_weight must be finite and not negative")
-        gains = gains if data.order is None else gains[data.order]
+    grouping = Grouping(data.query_ids, data.query_ptr, data.order)
+    gains = one_per_row(gain_weight, "gain_weight", grouping, len(data), low=0.0)
     return Rows(data.with_fields(order=None), gains)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from leanrank._numbers import check_number, check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.matrices import DENSE_FROM, stacked
+from leanrank.data.matrices import DENSE_FROM, csr, stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
@@ -85,9 +84,9 @@ def make_ranking(
     >>> int((coef != 0).sum())
     3
     """
-    recipe = make_recipe(
-        docs_per_query=docs_per_query,
-        n_features=n_features,
+    recipe = _Recipe(
+        docs_per_query,
+        n_features,
         n_informative=n_informative,
         n_levels=n_levels,
         label_noise=label_noise,
@@ -97,7 +96,7 @@ def make_ranking(
         random_state=random_state,
     )
     check_whole("n_queries", n_queries)
-    data = _queries(recipe, 0, n_queries)
+    data = recipe.queries(0, n_queries)
     return (data, recipe.coef.copy()) if return_coef else data
 
 
@@ -131,46 +130,14 @@ def stream_ranking(
     >>> [chunk.n_queries for chunk in stream_ranking(25, queries_per_chunk=10)]
     [10, 10, 5]
     """
-    recipe = make_recipe(docs_per_query=docs_per_query, n_features=n_features, **shape)
+    recipe = _Recipe(docs_per_query, n_features, **shape)
     if queries_per_chunk is None:
         queries_per_chunk = 8 * recipe.queries_per_block
-    check_whole("queries_per_chunk", queries_per_chunk)
+    step = check_whole("queries_per_chunk", queries_per_chunk)
     if n_queries is not None:
         check_whole("n_queries", n_queries)
-    return _chunks(recipe, n_queries, queries_per_chunk)
-
-
-def _chunks(recipe: Recipe, n_queries: int | None, step: int) -> Iterator[RankingData]:
-    for first in count(0, step):
-        last = first + step if n_queries is None else min(first + step, n_queries)
-        if first >= last:
-            return
-        yield _queries(recipe, first, last)
-
-
-def _queries(recipe: Recipe, first: int, last: int) -> RankingData:
-    """Make the queries ``first:last``, drawing every block that holds one of them."""
-    per_block = recipe.queries_per_block
-    blocks = range(first // per_block, -(-last // per_block))
-    sizes = np.concatenate([block_sizes(recipe, block) for block in blocks])
-    sizes = sizes[first - blocks.start * per_block :][: last - first]
-    X = None if recipe.sparse else np.empty((sizes.sum(), recipe.n_features), recipe.dtype)
-    parts: list[Any] = []
-    labels: list[FloatArray] = []
-    at = 0
-    for block in blocks:
-        part, y = draw_block(recipe, block)
-        ptr = np.concatenate(([0], np.cumsum(block_sizes(recipe, block))))
-        ends = ptr[np.clip([first - block * per_block, last - block * per_block], 0, per_block)]
-        inside = slice(*ends)
-        labels.append(y[inside])
-        if X is None:
-            parts.append(part[inside])
-        else:
-            X[at : at + len(labels[-1])] = part[inside]
-        at += len(labels[-1])
-    ids = np.repeat(np.arange(first, last), sizes)
-    return RankingData(stacked(parts) if X is None else X, np.concatenate(labels), ids)
+    starts = count(0, step) if n_queries is None else range(0, n_queries, step)
+    return (recipe.queries(at, min(at + step, n_queries or at + step)) for at in starts)
 
 
 # What a seed stands for: other sizes of blocks would be other data.
@@ -182,156 +149,145 @@ _TRUTH, _SIZES, _DOCUMENTS = range(3)  # what a stream of random numbers is used
 _QUERY_SPREAD = 0.5  # standard deviation of how easy a query is
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All that a block is drawn from."""
+class _Recipe:
+    """All that queries are drawn from; parameters as for ``make_ranking``."""
 
-    seed: int
-    smallest: int
-    largest: int
-    n_features: int
-    density: float
-    correlation: float
-    dtype: np.dtype[Any]
-    label_noise: float
-    queries_per_block: int
-    coef: FloatArray
-    thresholds: FloatArray  # hidden relevance that reaches level 1, 2, ...
+    def __init__(
+        self,
+        docs_per_query: int | tuple[int, int],
+        n_features: int,
+        *,
+        n_informative: int | None = None,
+        n_levels: int = 3,
+        label_noise: float = 0.5,
+        density: float = 1.0,
+        correlation: float = 0.0,
+        dtype: npt.DTypeLike = np.float64,
+        random_state: int | None = 0,
+    ) -> None:
+        pair = docs_per_query if isinstance(docs_per_query, (tuple, list)) else [docs_per_query] * 2
+        for number in pair:
+            check_whole("docs_per_query", number)
+        if len(pair) != 2 or pair[0] > pair[1]:
+            raise InputError(
+                f"docs_per_query={docs_per_query} must be a number or a pair (least, most)"
+            )
+        self.smallest, self.largest = pair
+        self.n_features = check_whole("n_features", n_features)
+        if n_informative is None:
+            n_informative = min(5, n_features)
+        check_whole("n_informative", n_informative, low=0, high=n_features)
+        check_whole("n_levels", n_levels)
+        self.density = check_number("density", density, high=1.0)
+        self.correlation = check_number("correlation", correlation, high=1.0)
+        self.label_noise = check_number("label_noise", label_noise)
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise InputError(f"dtype={self.dtype} cannot be made up: choose float32 or float64")
+        if random_state is None:
+            random_state = int(np.random.SeedSequence().generate_state(1)[0])
+        self.seed = check_whole("random_state", random_state, low=0)
+        self.sparse = density < DENSE_FROM  # X is drawn entry by entry instead of row by row
+        share = density if self.sparse else 1.0
+        cells = max(1.0, (self.smallest + self.largest) / 2 * n_features * share)
+        self.queries_per_block = int(
+            min(max(_CELLS_PER_BLOCK // cells, 1), _MOST_QUERIES_PER_BLOCK)
+        )
+        self.coef, self.thresholds = self._truth(n_informative, n_levels)
 
-    @property
-    def sparse(self) -> bool:
-        """Whether X is drawn entry by entry instead of row by row, and stored so."""
-        return self.density < DENSE_FROM
+    def queries(self, first: int, last: int) -> RankingData:
+        """Make the queries ``first:last``, drawing every block that holds one of them."""
+        per_block = self.queries_per_block
+        blocks = range(first // per_block, -(-last // per_block))
+        sizes = np.concatenate([self._sizes(block) for block in blocks])
+        sizes = sizes[first - blocks.start * per_block :][: last - first]
+        X = None if self.sparse else np.empty((sizes.sum(), self.n_features), self.dtype)
+        parts: list[Any] = []
+        labels: list[FloatArray] = []
+        at = 0
+        for block in blocks:
+            part, y = self._documents(block)
+            ptr = np.concatenate(([0], np.cumsum(self._sizes(block))))
+            inside = slice(*ptr[np.clip(np.array([first, last]) - block * per_block, 0, per_block)])
+            labels.append(y[inside])
+            if X is None:
+                parts.append(part[inside])
+            else:
+                X[at : at + len(labels[-1])] = part[inside]
+            at += len(labels[-1])
+        ids = np.repeat(np.arange(first, last), sizes)
+        return RankingData(stacked(parts) if X is None else X, np.concatenate(labels), ids)
 
+    def _sizes(self, block: int) -> IntArray:
+        """Draw the number of documents of each query of a block."""
+        return random_stream(self.seed, _SIZES, block).integers(
+            self.smallest, self.largest, size=self.queries_per_block, endpoint=True
+        )
 
-def make_recipe(
-    *,
-    docs_per_query: int | tuple[int, int],
-    n_features: int,
-    random_state: int | None = 0,
-    n_informative: int | None = None,
-    n_levels: int = 3,
-    label_noise: float = 0.5,
-    density: float = 1.0,
-    correlation: float = 0.0,
-    dtype: npt.DTypeLike = np.float64,
-) -> Recipe:
-    """Check the parameters of ``leanrank.data.make_ranking`` and draw the truth."""
-    smallest, largest = _size_range(docs_per_query)
-    check_whole("n_features", n_features)
-    if n_informative is None:
-        n_informative = min(5, n_features)
-    check_whole("n_informative", n_informative, low=0, high=n_features)
-    check_whole("n_levels", n_levels)
-    check_number("density", density, high=1.0)
-    check_number("correlation", correlation, high=1.0)
-    check_number("label_noise", label_noise)
-    storage = np.dtype(dtype)
-    if storage not in (np.float32, np.float64):
-        raise InputError(f"dtype={storage} cannot be made up: choose float32 or float64")
-    if random_state is None:
-        random_state = int(np.random.SeedSequence().generate_state(1)[0])
-    check_whole("random_state", random_state, low=0)
-    share = density if density < DENSE_FROM else 1.0
-    cells = max(1.0, (smallest + largest) / 2 * n_features * share)
-    recipe = Recipe(
-        seed=random_state,
-        smallest=smallest,
-        largest=largest,
-        n_features=n_features,
-        density=density,
-        correlation=correlation,
-        dtype=storage,
-        label_noise=label_noise,
-        queries_per_block=int(min(max(_CELLS_PER_BLOCK // cells, 1), _MOST_QUERIES_PER_BLOCK)),
-        coef=np.zeros(n_features),
-        thresholds=np.zeros(0),
-    )
-    return _with_truth(recipe, n_informative, n_levels)
+    def _documents(self, block: int) -> tuple[Matrix, FloatArray]:
+        """Draw the documents of a block, and their labels."""
+        sizes = self._sizes(block)
+        rng = random_stream(self.seed, _DOCUMENTS, block)
+        X = self._features(rng, int(sizes.sum()), self.n_features)
+        relevance = _scores(X, self.coef)
+        relevance += self.label_noise * rng.standard_normal(len(relevance))
+        relevance += np.repeat(_QUERY_SPREAD * rng.standard_normal(len(sizes)), sizes)
+        return X, np.searchsorted(self.thresholds, relevance, side="right").astype(np.float64)
 
+    def _truth(self, n_informative: int, n_levels: int) -> tuple[FloatArray, FloatArray]:
+        """Draw w and find, on a pilot sample, its scale and the hidden relevance of each level."""
+        rng = random_stream(self.seed, _TRUTH, 1)
+        coef = np.zeros(self.n_features)
+        alike = np.full(self.n_features, 1.0 / self.n_features)
+        chosen = rng.choice(self.n_features, n_informative, replace=False, p=alike)
+        coef[chosen] = rng.choice([-1.0, 1.0], len(chosen)) * rng.uniform(0.5, 1.5, len(chosen))
+        # features of dense data are alike: the informative ones will do
+        width = self.n_features if self.sparse else max(1, len(chosen))
+        cells = self._draws_per_row() if self.sparse else width
+        n_rows = int(min(max(_PILOT_CELLS // max(cells, 1), _PILOT_ROWS // 32), _PILOT_ROWS))
+        pilot = self._features(rng, n_rows, width)
+        scores = _scores(pilot, coef if self.sparse else coef[chosen])
+        spread = float(scores.std())
+        if spread > 0:
+            coef /= spread
+            scores /= spread
+        scores += np.hypot(self.label_noise, _QUERY_SPREAD) * rng.standard_normal(len(scores))
+        shares = 0.5 ** np.arange(n_levels)  # each level has half the share of the one below
+        bounds = np.cumsum(shares / shares.sum())[:-1].clip(0, 1)
+        return coef, np.quantile(scores, bounds)
 
-def block_sizes(recipe: Recipe, block: int) -> IntArray:
-    """Draw the number of documents of each query of a block."""
-    return random_stream(recipe.seed, _SIZES, block).integers(
-        recipe.smallest, recipe.largest, size=recipe.queries_per_block, endpoint=True
-    )
+    def _features(self, rng: np.random.Generator, n_rows: int, n_features: int) -> Matrix:
+        if self.sparse:
+            blocks = row_blocks(n_rows, _ROWS_PER_DRAW)
+            return stacked([self._entries(rng, b - a) for a, b in blocks])
+        X = np.empty((n_rows, n_features), dtype=self.dtype)
+        for a, b in row_blocks(n_rows, max(1, _CELLS_PER_BLOCK // n_features)):
+            out = X[a:b]
+            rng.standard_normal(out=out, dtype=self.dtype)
+            if self.correlation:
+                self._correlate(out, rng.standard_normal((len(out), 1), dtype=self.dtype))
+            if self.density < 1:
+                out[rng.random(out.shape, dtype=np.float32) >= self.density] = 0
+        return X
 
+    def _entries(self, rng: np.random.Generator, n_rows: int) -> Matrix:
+        """Draw columns with replacement, a Poisson number per row; those that occur get a value."""
+        n_features = self.n_features
+        rows = np.repeat(np.arange(n_rows), rng.poisson(self._draws_per_row(), n_rows))
+        drawn = (rng.random(len(rows)) * n_features).astype(np.int64)
+        rows, cols = np.divmod(np.unique(rows * n_features + drawn), n_features)
+        values = rng.standard_normal(len(cols), dtype=self.dtype)
+        if self.correlation:
+            self._correlate(values, rng.standard_normal(n_rows, dtype=self.dtype)[rows])
+        return csr(values, cols, np.searchsorted(rows, np.arange(n_rows + 1)), n_features)
 
-def draw_block(recipe: Recipe, block: int) -> tuple[Matrix, FloatArray]:
-    """Draw the documents of a block, and their labels."""
-    sizes = block_sizes(recipe, block)
-    rng = random_stream(recipe.seed, _DOCUMENTS, block)
-    X = _draw_features(recipe, rng, int(sizes.sum()))
-    relevance = _scores(X, recipe.coef)
-    relevance += recipe.label_noise * rng.standard_normal(len(relevance))
-    relevance += np.repeat(_QUERY_SPREAD * rng.standard_normal(len(sizes)), sizes)
-    return X, np.searchsorted(recipe.thresholds, relevance, side="right").astype(np.float64)
+    def _correlate(self, values: AnyArray, common: AnyArray) -> None:
+        values *= values.dtype.type(np.sqrt(1 - self.correlation))
+        values += values.dtype.type(np.sqrt(self.correlation)) * common
 
-
-def _with_truth(recipe: Recipe, n_informative: int, n_levels: int) -> Recipe:
-    """Draw w and find, on a pilot sample, its scale and where the levels begin."""
-    rng = random_stream(recipe.seed, _TRUTH, 1)
-    n_features = recipe.n_features
-    coef = np.zeros(n_features)
-    alike = np.full(n_features, 1.0 / n_features)
-    chosen = rng.choice(n_features, n_informative, replace=False, p=alike)
-    coef[chosen] = rng.choice([-1.0, 1.0], len(chosen)) * rng.uniform(0.5, 1.5, len(chosen))
-    pilot, used = recipe, coef
-    if not recipe.sparse:  # its features are alike: the informative ones will do
-        pilot, used = replace(recipe, n_features=max(1, len(chosen))), coef[chosen]
-    cells = _draws_per_row(recipe) if recipe.sparse else pilot.n_features
-    n_rows = int(min(max(_PILOT_CELLS // max(cells, 1), _PILOT_ROWS // 32), _PILOT_ROWS))
-    scores = _scores(_draw_features(pilot, rng, n_rows), used)
-    spread = float(scores.std())
-    if spread > 0:
-        coef /= spread
-        scores /= spread
-    scores += np.hypot(recipe.label_noise, _QUERY_SPREAD) * rng.standard_normal(len(scores))
-    shares = 0.5 ** np.arange(n_levels)  # each level has half the share of the one below
-    bounds = np.cumsum(shares / shares.sum())[:-1].clip(0, 1)
-    return replace(recipe, coef=coef, thresholds=np.quantile(scores, bounds))
-
-
-def _draw_features(recipe: Recipe, rng: np.random.Generator, n_rows: int) -> Matrix:
-    if recipe.sparse:
-        blocks = row_blocks(n_rows, _ROWS_PER_DRAW)
-        return stacked([_draw_entries(recipe, rng, b - a) for a, b in blocks])
-    X = np.empty((n_rows, recipe.n_features), dtype=recipe.dtype)
-    for a, b in row_blocks(n_rows, max(1, _CELLS_PER_BLOCK // recipe.n_features)):
-        _draw_rows(recipe, rng, X[a:b])
-    return X
-
-
-def _draw_rows(recipe: Recipe, rng: np.random.Generator, out: AnyArray) -> None:
-    rng.standard_normal(out=out, dtype=recipe.dtype)
-    if recipe.correlation:
-        common = rng.standard_normal((len(out), 1), dtype=recipe.dtype)
-        out *= out.dtype.type(np.sqrt(1 - recipe.correlation))
-        out += out.dtype.type(np.sqrt(recipe.correlation)) * common
-    if recipe.density < 1:
-        out[rng.random(out.shape, dtype=np.float32) >= recipe.density] = 0
-
-
-def _draw_entries(recipe: Recipe, rng: np.random.Generator, n_rows: int) -> Matrix:
-    """Draw columns with replacement, a Poisson number per row; those that occur get a value."""
-    from scipy.sparse import csr_array
-
-    n_features = recipe.n_features
-    rows = np.repeat(np.arange(n_rows), rng.poisson(_draws_per_row(recipe), n_rows))
-    drawn = (rng.random(len(rows)) * n_features).astype(np.int64)
-    rows, cols = np.divmod(np.unique(rows * n_features + drawn), n_features)
-    values = rng.standard_normal(len(cols), dtype=recipe.dtype)
-    if recipe.correlation:
-        common = rng.standard_normal(n_rows, dtype=recipe.dtype)
-        values *= values.dtype.type(np.sqrt(1 - recipe.correlation))
-        values += values.dtype.type(np.sqrt(recipe.correlation)) * common[rows]
-    indptr = np.searchsorted(rows, np.arange(n_rows + 1)).astype(np.int32)
-    return csr_array((values, cols.astype(np.int32), indptr), shape=(n_rows, n_features))
-
-
-def _draws_per_row(recipe: Recipe) -> float:
-    """Return how many draws per row, on average, fill the wanted share of the columns."""
-    return float(-np.log1p(-recipe.density)) * recipe.n_features
+    def _draws_per_row(self) -> float:
+        """Return how many draws per row, on average, fill the wanted share of the columns."""
+        return float(-np.log1p(-self.density)) * self.n_features
 
 
 def _scores(X: Matrix, coef: FloatArray) -> FloatArray:
@@ -340,17 +296,6 @@ def _scores(X: Matrix, coef: FloatArray) -> FloatArray:
         return np.asarray(X @ coef, dtype=np.float64)
     used = np.flatnonzero(coef)
     return np.einsum("ij,j->i", X[:, used].astype(np.float64, copy=False), coef[used])
-
-
-def _size_range(docs_per_query: int | tuple[int, int]) -> tuple[int, int]:
-    pair = docs_per_query if isinstance(docs_per_query, (tuple, list)) else (docs_per_query,) * 2
-    for number in pair:
-        check_whole("docs_per_query", number)
-    if len(pair) != 2 or pair[0] > pair[1]:
-        raise InputError(
-            f"docs_per_query={docs_per_query} must be a number or a pair (least, most)"
-        )
-    return int(pair[0]), int(pair[1])
 
 
 def random_stream(seed: int, *place: int) -> np.random.Generator:
