@@ -60,10 +60,8 @@ def test_text_gives_what_loading_gives(text, data, chunk_bytes):
     assert (len(chunks) == 1) == (chunk_bytes == 10**7)
 
 
-@pytest.mark.parametrize("fixture", ["data", "sparse_data"])
 @pytest.mark.parametrize("chunk_bytes", [1, 500, 10**7])
-def test_parquet_gives_what_was_written(fixture, chunk_bytes, tmp_path, request):
-    data = request.getfixturevalue(fixture)
+def test_parquet_gives_what_was_written(data, chunk_bytes, tmp_path):
     dump_parquet(
         [data.queries[:11], data.queries[11:12], data.queries[12:]], tmp_path / "a.parquet"
     )
@@ -79,6 +77,12 @@ def test_tables_are_read_in_chunks_and_entered_anywhere(name, data, tmp_path):
     assert_same([chunk for chunk, _ in chunks], data)
     place = chunks[1][1]
     assert_same([chunk for chunk, _ in stream.read(place)], data.queries[place.queries :])
+
+
+def test_a_sparse_store_is_read_in_chunks(sparse_data, tmp_path):
+    dump(sparse_data, tmp_path / "a.arrow")
+    for chunk_bytes in (1, 500, 10**7):
+        assert_same(list(open_stream(tmp_path / "a.arrow", chunk_bytes=chunk_bytes)), sparse_data)
 
 
 def test_a_directory_and_several_files(data, tmp_path):

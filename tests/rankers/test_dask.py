@@ -298,8 +298,14 @@ def test_bad_input_names_the_partition(client):
     refused_table("partition 2: the label of document 60 is", with_nan(frame, "label", 300))
     refused_table("partition 0: qid is missing in row 7", with_nan(frame, "qid", 7))
     refused_table("partition 0: the column 'x2' holds string values", text)
-    refused("partition 1 has 7 features but partition 0 has 8", *lists)
-    refused("partition 1 has text as qid but partition 0 has numbers", *lists[:0], X, y, mixed)
+    refused("partition 1 has 7 features .* but partition 0 has 8 features", *lists)
+    refused(
+        "partition 1 has .* text as qid but partition 0 has .* numbers",
+        *lists[:0],
+        X,
+        y,
+        mixed,
+    )
     refused("qid has 3 partitions but X has 2: take both from one", X, y, other["qid"])
     refused("X is on Dask but y is ndarray: give y as a Dask collection", X, np.zeros(480), qid)
     refused("all 2 partitions are empty", *(cut(frame[:0], 0)[c] for c in (FEATURES, "label")))
@@ -335,7 +341,9 @@ def test_partitions_with_other_columns_than_promised(client):
     others = [
         [dask.delayed(frame[c][a]) for a in (slice(120), slice(120, 480))] for c in ("label", "qid")
     ]
-    with pytest.raises(InputError, match=r"partition 1: its columns are not .* see 'x7'"):
+    with pytest.raises(
+        InputError, match=r"partition 1 has 8 features \(x7, .* partition 0 has 8 features \(x0, "
+    ):
         DominationRanker().fit(named, *others)
 
 

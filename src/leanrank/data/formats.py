@@ -72,10 +72,12 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         from leanrank.data.letor import load_letor
 
         data = load_letor(path, **options)
-    elif kind == "arrow" and not set(options) - {"optional", "n_jobs", "among"}:
-        from leanrank.data.store import map_store
+    elif kind == "arrow" and "features" not in options:
+        from leanrank.data.store import load_store
 
-        data = map_store(path)
+        data = load_store(
+            path, **{k: v for k, v in options.items() if k not in ("n_jobs", "among")}
+        )
     if data is None:
         from leanrank.data.tables.frames import load_table
 

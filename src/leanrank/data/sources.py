@@ -17,7 +17,6 @@ from typing import IO, Any
 
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 
-BLOCK = 2**20
 PACKED = ("", ".gz", ".xz", ".bz2")
 """Suffixes of compression that text files may have."""
 

@@ -10,40 +10,41 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank._mapped import Spool
+from leanrank._mapped import Spool, is_mapped
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
+from leanrank.data.grouping import check_optional
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.ranking_data import RankingData, concatenated
-from leanrank.data.streams import RankingStream, file_parts
+from leanrank.data.streams import Chunks, Part, RankingStream, file_parts
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import assemble
 from leanrank.data.tables.files import reading
 from leanrank.data.tables.layout import (
-    FEATURES,
-    INDICES,
-    VALUES,
     column_roles,
     find_layout,
-    list_columns,
+    notes_of,
     schema_notes,
     weights_per_row,
 )
 from leanrank.errors import InputError, named_errors, warn
 from leanrank.execution import row_blocks
 
+INDICES, VALUES, FEATURES = "indices", "values", "features"
+"""The list columns that hold the features of a row: sparse ones in two, dense ones in one."""
+
 
 def open_store(path: str | os.PathLike[str]) -> RankingData:
     """Map a store; see ``RankingData.open``."""
-    data = map_store(path)
-    if data is None:
+    data = load_store(path)
+    if data is None or not is_mapped(data.X):
         raise InputError(
             f"{os.fspath(path)}: this file is not in the layout that can be mapped: make one that "
             f"is with leanrank convert {os.path.basename(path)} NEW.arrow"
@@ -51,22 +52,60 @@ def open_store(path: str | os.PathLike[str]) -> RankingData:
     return data
 
 
-def map_store(path: str | os.PathLike[str]) -> RankingData | None:
-    """Map a store, or return None if an Arrow file is not in its layout.
+def load_store(
+    path: str | os.PathLike[str], *, optional: Collection[str] = (), **columns: str | None
+) -> RankingData | None:
+    """Map a store, or return None if an Arrow file is none.
 
     Labels, queries, weights, document ids and the places of sparse values are checked; features
-    are not read.
+    are not read. What others compressed or cut into batches is read into memory.
     """
+    where = os.fspath(path)
     with reading(path, "arrow"):
         if os.path.getsize(path) == 0:
             raise pa.ArrowInvalid("the file is empty")
         content = np.memmap(path, dtype=np.uint8, mode="r")
         reader = pa.ipc.open_file(pa.py_buffer(content))
-        if reader.num_record_batches != 1 or list_columns(reader.schema) is None:
+        notes, names = notes_of(reader.schema, where), reader.schema.names
+        if not reader.num_record_batches or "n_features" not in notes:
             return None
-        batch = reader.get_batch(0)
+        if not ({INDICES, VALUES} <= {*names} or FEATURES in names):
+            return None
+        if reader.num_record_batches == 1:
+            batch = reader.get_batch(0)
+        else:
+            (batch,) = reader.read_all().combine_chunks().to_batches(max_chunksize=2**62)
         batch.validate(full=True)
-        return _mapped(batch, content, os.fspath(path))
+        roles = column_roles(columns)
+        layout = find_layout(reader.schema, roles, (), where, check_optional(optional))
+        X = _matrix(batch, notes["n_features"], content)
+        table = pa.Table.from_batches([batch])
+        own = notes.get("names")
+        layout = replace(layout, feature_names=None if own is None else tuple(own))
+        documents = layout.columns.pop("doc_id", None)
+        data = assemble(X, table, layout, where)
+        if documents is None:
+            return data
+        ids = batch[documents].cast(pa.large_string())
+        if data.order is not None:
+            ids = ids.take(pa.array(data.order))
+        return data.with_fields(doc_ids=Texts(ids))
+
+
+def store_part(data: RankingData, path: str, chunk_bytes: int) -> Part:
+    """Return a store as chunks of whole queries."""
+    values = data.X if isinstance(data.X, np.ndarray) else data.X.data
+    n_rows = max(1, int(chunk_bytes * len(data) / max(1, values.nbytes)))
+
+    def chunks(offset: int, line: int) -> Chunks:
+        first = int(np.searchsorted(data.query_ptr, offset))
+        while first < data.n_queries:
+            limit = data.query_ptr[first] + n_rows
+            last = max(first + 1, int(np.searchsorted(data.query_ptr, limit, "right")) - 1)
+            yield data.queries[first:last], int(data.query_ptr[last]), 0
+            first = last
+
+    return Part(path, chunks, {"rows_per_chunk": n_rows})
 
 
 class Texts:
@@ -105,53 +144,22 @@ class Texts:
         return list(self)
 
 
-def _view(array: Any, content: AnyArray) -> AnyArray | None:
-    """Return the numbers of an array as a view of the mapped file, if they are there as such."""
-    if array.null_count or not (
-        pa.types.is_integer(array.type) or pa.types.is_floating(array.type)
-    ):
-        return None
-    values = array.to_numpy()
+def _view(array: Any, content: AnyArray) -> AnyArray:
+    """Return the numbers of an array: as a view of the mapped file if they are there as such."""
+    values: AnyArray = array.to_numpy()
     begin = values.ctypes.data - content.ctypes.data
-    if values.nbytes == 0:
-        return values
     if not 0 <= begin <= len(content) - values.nbytes or begin % values.itemsize:
-        return None  # unpacked, or not where numbers of this size can be
+        return values  # unpacked, or not where numbers of this size can be
     return content[begin : begin + values.nbytes].view(values.dtype)
 
 
-def _mapped(batch: Any, content: AnyArray, where: str) -> RankingData | None:
-    layout = find_layout(batch.schema, column_roles({}), None, where, ("label", "qid"))
-    if batch.num_rows == 0 or not {"label", "qid"} <= layout.columns.keys():
-        return None
-    columns = {role: name for role, name in layout.columns.items() if role != "doc_id"}
-    X = _mapped_matrix(batch, layout, content)
-    if X is None:
-        return None
-    table = pa.Table.from_batches([batch])
-    data = assemble(X, table, replace(layout, columns=columns), where, runs=True)
-    if len(set(data.query_ids.tolist())) < data.n_queries:
-        return None
-    if "doc_id" not in layout.columns:
-        return data
-    documents = batch[layout.columns["doc_id"]].cast(pa.large_string())
-    return data.with_fields(doc_ids=Texts(documents))
-
-
-def _mapped_matrix(batch: Any, layout: Any, content: AnyArray) -> Matrix | None:
-    lists = [batch.column(name) for name in layout.features]
-    arrays = [each.values for each in lists]
-    if not layout.packed:
-        arrays += [each.offsets for each in lists]
-    views: list[Any] = [_view(array, content) for array in arrays]
-    if layout.n_features is None or any(view is None for view in views):
-        return None
-    if views[len(lists) - 1].dtype != layout.dtype:
-        return None
-    if layout.packed:
-        return views[0][: batch.num_rows * layout.n_features].reshape(batch.num_rows, -1)
-    indices, values, ptr, other = views
-    matrix = csr(values, indices, ptr, layout.n_features, sound=False)
+def _matrix(batch: Any, n_features: int, content: AnyArray) -> Matrix:
+    if FEATURES in batch.schema.names:
+        return _view(batch[FEATURES].flatten(), content).reshape(batch.num_rows, n_features)
+    lists = batch[INDICES], batch[VALUES]
+    indices, values = (_view(each.values, content) for each in lists)
+    ptr, other = (_view(each.offsets, content) for each in lists)
+    matrix = csr(values, indices, ptr, n_features, sound=False)
     matrix.check_format(full_check=True)  # kernels do not look at bounds
     if not np.array_equal(ptr, other) or not matrix.has_canonical_format:
         raise ValueError(f"{INDICES} and {VALUES} do not fit, or are not in ascending order")

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from leanrank.data.letor import load_letor
-from leanrank.data.letor import reader as source
 from leanrank.errors import FileError, InputError, LeanrankError, ParseError
 from tests.data.letor.test_files import SMALL, load, random_file, same
 
@@ -105,16 +104,6 @@ def test_a_stream_that_drips():
 def test_a_stream_that_breaks():
     with pytest.raises(FileError, match=r"<stream>: cannot be read .*broken"):
         load_letor(Dripping(SMALL, OSError("broken")))
-
-
-def test_no_room_for_unpacking(monkeypatch):
-    def full():
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(source.tempfile, "TemporaryFile", full)
-    for content in (SMALL, gzip.compress(SMALL)):
-        with pytest.raises(FileError, match="No space left"):
-            load(content)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])

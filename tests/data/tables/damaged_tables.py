@@ -45,7 +45,7 @@ def sound_files(kind: str, folder: Path) -> list[bytes]:
         RankingData(X, y, q),
         RankingData(X.astype(np.float32), y, named, sample_weight=np.ones(40), **words),
     ]
-    if kind != "csv":
+    if kind == "arrow":
         sets.append(RankingData(random_matrix(40, 30, 0.1, random_state=0, format="csr"), y, q))
     files = []
     for data in sets:

@@ -241,9 +241,8 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
                 "by itself to see where it fails"
             ) from error
     found = list(client.gather(futures))
-    for each in found:
-        if isinstance(each, InputError):
-            raise each
+    if (wrong := next((each for each in found if isinstance(each, InputError)), None)) is not None:
+        raise wrong
     return found
 
 
@@ -259,16 +258,9 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
                 "collection with the partitions of X"
             )
         if getattr(value, "ndim", 1) != 1:
-            raise InputError(
-                f"{name} has {value.ndim} dimensions: give one value per document, such as one "
-                "column of it"
-            )
-        if hasattr(value, "rechunk") and hasattr(X, "chunks"):
-            sizes = [sum(each.chunks[0]) for each in (X, value)]  # NaN where they are not known
-            if sizes[0] == sizes[1]:
-                value = value.rechunk((X.chunks[0],))
-            elif not np.isnan(sizes).any():
-                raise InputError(f"{name} has {sizes[1]} rows but X has {sizes[0]}")
+            raise InputError(f"{name} has {value.ndim} dimensions: give one value per document")
+        if hasattr(value, "rechunk") and hasattr(X, "chunks") and value.shape[0] == X.shape[0]:
+            value = value.rechunk((X.chunks[0],))
         pieces[name] = partition_list(value)
         if len(pieces[name]) != len(pieces["X"]):
             raise InputError(
@@ -279,26 +271,21 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _agree(facts: Sequence[Facts]) -> None:
-    """Reject partitions that differ in their columns."""
-    filled = [at for at, each in enumerate(facts) if each.n_rows]
-    for at in filled[1:]:
-        first, here = facts[filled[0]], facts[at]
-        if here.n_features != first.n_features:
+    """Reject partitions that differ in their columns or in the type of their queries."""
+
+    def described(each: Facts) -> str:
+        names = "" if each.names is None else f" ({', '.join(each.names)})"
+        return f"{each.n_features} features{names} and {'text' if each.text_qid else 'numbers'}"
+
+    filled = [(at, each) for at, each in enumerate(facts) if each.n_rows]
+    for at, here in filled[1:]:
+        base, first = filled[0]
+        named_alike = None in (here.names, first.names) or here.names == first.names
+        alike = (here.n_features, here.text_qid) == (first.n_features, first.text_qid)
+        if not (alike and named_alike):
             raise InputError(
-                f"partition {at} has {here.n_features} features but partition {filled[0]} has "
-                f"{first.n_features}: give all partitions the same columns"
-            )
-        if here.names is not None and first.names not in (None, here.names):
-            odd = min(set(here.names) ^ set(first.names), default=here.names[0])
-            raise InputError(
-                f"partition {at}: its columns are not those of the others, see {odd!r}: give all "
-                "the same columns"
-            )
-        if here.text_qid != first.text_qid:
-            kinds = ["text" if each.text_qid else "numbers" for each in (here, first)]
-            raise InputError(
-                f"partition {at} has {kinds[0]} as qid but partition {filled[0]} has {kinds[1]}: "
-                "give all partitions one type"
+                f"partition {at} has {described(here)} as qid but partition {base} has "
+                f"{described(first)}: give all partitions the same columns and one type of qid"
             )
 
 

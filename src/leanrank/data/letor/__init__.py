@@ -43,7 +43,7 @@ def load_letor(
     ----------
     path : str, path or binary file object
         A file, ``"-"`` for standard input, or an open stream. Compression with gzip, xz or bzip2 is
-        recognised; compressed and streamed text passes through a temporary file.
+        recognised; compressed and streamed text is unpacked in memory.
     n_features : int, optional
         The number of features; an index beyond is an error. By default the largest index decides.
     zero_based : bool
@@ -195,17 +195,13 @@ def dump_letor(data: RankingData, path: str | os.PathLike[str]) -> None:
             "lacks: write .parquet, .arrow or .csv to keep them"
         )
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        for block in lines_of(data, queries, documents):
-            out.write(block)
+        out.writelines(lines_of(data, queries, documents))
 
 
 def lines_of(
     data: RankingData, queries: list[bytes], documents: list[bytes] | None
 ) -> Iterator[bytes]:
-    """Yield the lines of all documents in the order in which they were loaded, in blocks.
-
-    ``queries`` has one name per query, ``documents`` one per document (perhaps empty).
-    """
+    """Yield the lines of all documents in the order in which they were loaded, in blocks."""
     from scipy.sparse import csr_array
 
     rows = np.arange(len(data)) if data.order is None else np.argsort(data.order)
@@ -218,12 +214,12 @@ def lines_of(
         block.eliminate_zeros()
         entries = zip((block.indices + 1).tolist(), _texts(block.data), strict=True)
         cells = [f" {index}:{value}" for index, value in entries]
-        lines = []
+        labels, lines = _texts(data.y[rows[start:stop]]), []
         for at, row in enumerate(rows[start:stop].tolist()):
             features = "".join(cells[block.indptr[at] : block.indptr[at + 1]]).encode()
-            label = _texts(data.y[row : row + 1])[0].encode()
             tail = b" #docid = " + documents[row] if documents and documents[row] else b""
-            lines += [label, b" qid:", queries[query_of[row]], features, width, tail, b"\n"]
+            head = labels[at].encode() + b" qid:" + queries[query_of[row]]
+            lines.append(head + features + width + tail + b"\n")
             width = b""
         yield b"".join(lines)
 

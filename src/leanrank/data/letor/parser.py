@@ -17,8 +17,8 @@ from leanrank.data.matrices import MOST_FEATURES
 # Fields of the report; the entries are those listed, the place is that of the error.
 ROWS, ENTRIES, NONZEROS, WIDTH, N_HARD, ERROR, PLACE, N_FIELDS = range(8)
 
-FINE, BAD_LABEL, NO_QID, EMPTY_QID, BAD_ENTRY, ZERO_INDEX, LARGE_INDEX, INDEX_BEYOND = range(8)
-INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT = range(8, 12)
+FINE, BAD_LABEL, NO_QID, EMPTY_QID, BAD_ENTRY, ZERO_INDEX, INDEX_BEYOND = range(7)
+INDEX_ORDER, BAD_VALUE, OVERFLOW, NOT_TEXT = range(7, 11)
 READ, HARD, NOT_A_NUMBER = range(3)  # how a number was read; hard ones are left to Python
 
 NOWHERE = 2**62  # the slot of a value that is read but not kept
@@ -137,15 +137,12 @@ def parse_lines(
             if index <= previous:
                 error = INDEX_ORDER
                 break
-            if index > LARGEST_INDEX:
-                error = LARGE_INDEX
-                break
             if index < first_index:
                 error = ZERO_INDEX
                 break
             previous = index
             column = index - first_index
-            if n_features >= 0 and column >= n_features:
+            if index > LARGEST_INDEX or (n_features >= 0 and column >= n_features):
                 error = INDEX_BEYOND
                 break
             at += 1

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
-from leanrank.data.sources import BLOCK, is_regular, open_bytes, quoted
+from leanrank.data.sources import is_regular, open_bytes, quoted
 from leanrank.errors import ParseError
 from leanrank.execution import Executor, SerialExecutor
 
@@ -72,20 +70,11 @@ class LetorRows(NamedTuple):
 
 
 def open_text(path: Any) -> bytes | mmap.mmap:
-    """Map the text of a path, ``"-"`` or a binary file object; what is packed, by way of a file."""
+    """Map the text of a file; what is packed, or comes from a stream, is read into memory."""
     with open_bytes(path) as stream:
-        if not hasattr(path, "read") and is_regular(stream):
-            return _map(stream)
-        with tempfile.TemporaryFile() as unpacked:
-            shutil.copyfileobj(stream, unpacked, BLOCK)
-            unpacked.flush()
-            return _map(unpacked)
-
-
-def _map(file: IO[bytes]) -> bytes | mmap.mmap:
-    if os.fstat(file.fileno()).st_size == 0:
-        return b""
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if not hasattr(path, "read") and is_regular(stream) and os.fstat(stream.fileno()).st_size:
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        return stream.read()
 
 
 def cut_lines(buffer: Any, range_bytes: int) -> list[tuple[int, int]]:
@@ -135,10 +124,10 @@ def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) ->
 
 def _decide(reports: list[IntArray], request: LetorRequest) -> LetorLayout:
     """Choose the layout from what was counted."""
-    total = np.sum(reports, axis=0) if reports else np.zeros(parser.N_FIELDS, dtype=np.int64)
-    width = max((int(report[parser.WIDTH]) for report in reports), default=0)
-    if request.n_features is not None:
-        width = request.n_features
+    table = np.array(reports, dtype=np.int64).reshape(-1, parser.N_FIELDS)
+    total, width = table.sum(axis=0), request.n_features
+    if width is None:
+        width = int(table[:, parser.WIDTH].max(initial=0))
     full = int(total[parser.NONZEROS]) >= DENSE_FROM * int(total[parser.ROWS]) * width
     dense = full if request.storage == "auto" else request.storage == "dense"
     return LetorLayout(dense, width)
@@ -287,13 +276,9 @@ def _tokens(buffer: Any, spans: IntArray) -> tuple[list[bytes], int | None]:
     """Return the tokens of spans, and the place of the first that is no text."""
     names = [buffer[max(start, 0) : stop] for start, stop in spans.tolist()]
     for at, name in enumerate(names):
-        if b"\0" in name or (not name.isascii() and not _is_utf8(name)):
+        if b"\0" in name or name.decode("utf-8", "replace").encode() != name:
             return names, int(spans[at, 0])
     return names, None
-
-
-def _is_utf8(token: bytes) -> bool:
-    return token.decode("utf-8", "replace").encode() == token
 
 
 def _documents(buffer: Any, text: AnyArray, spans: IntArray) -> tuple[AnyArray | None, int | None]:
@@ -337,8 +322,7 @@ _SENTENCES = {
     parser.BAD_ENTRY: "{token} is not a feature: expected INDEX:VALUE with a whole INDEX",
     parser.ZERO_INDEX: "feature index 0 in a file read as one-based: load it with "
     "`zero_based=True`",
-    parser.LARGE_INDEX: f"the index of {{token}} is beyond {parser.LARGEST_INDEX}, the largest",
-    parser.INDEX_BEYOND: "the index of {token} is beyond n_features={n_features}",
+    parser.INDEX_BEYOND: "the index of {token} is beyond {largest}",
     parser.INDEX_ORDER: "the index of {token} is repeated or out of order: expected ascending ones",
     parser.BAD_VALUE: "the value {token} is missing or not a finite number: expected INDEX:VALUE",
     parser.OVERFLOW: "{token} is beyond the range of {dtype}: rescale it, or use "
@@ -353,8 +337,8 @@ def _error(code: int, place: int, buffer: Any, name: str, request: LetorRequest)
     rest = buffer[place : buffer.find(b"\n", place)].removesuffix(b"\r")
     token = rest.partition(b"#")[0].replace(b"\t", b" ").partition(b" ")[0]
     shown = quoted(token) if token else "the end of the line"
-    problem = _SENTENCES[code].format(
-        token=shown, n_features=request.n_features, dtype=request.dtype.name
-    )
+    given = request.n_features
+    largest = parser.LARGEST_INDEX if given is None else f"n_features={given}"
+    problem = _SENTENCES[code].format(token=shown, largest=largest, dtype=request.dtype.name)
     line = int(np.count_nonzero(np.frombuffer(buffer, np.uint8, place) == ord("\n"))) + 1
     return ParseError(problem, path=name, line=line, column=place - begin + 1)

@@ -181,7 +181,7 @@ class _Recipe:
         self.density = check_number("density", density, high=1.0)
         self.correlation = check_number("correlation", correlation, high=1.0)
         self.label_noise = check_number("label_noise", label_noise)
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
             raise InputError(f"dtype={self.dtype} cannot be made up: choose float32 or float64")
         if random_state is None:

@@ -9,17 +9,10 @@ import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
 from leanrank.data.grouping import group_rows, one_of_each_query
-from leanrank.data.matrices import MOST_FEATURES, csr
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.tables import pa, pc
 from leanrank.data.tables.files import Piece
-from leanrank.data.tables.layout import (
-    FEATURES,
-    INDICES,
-    VALUES,
-    Layout,
-    weights_per_row,
-)
+from leanrank.data.tables.layout import Layout, weights_per_row
 from leanrank.errors import InputError
 from leanrank.execution import Executor
 
@@ -41,32 +34,19 @@ def build(
     ``row0`` is the number of the first row in messages.
     """
     ptr = np.cumsum([0, *(n for n, _ in pieces)], dtype=np.int64)
-    n_rows = int(ptr[-1])
-    width = (layout.n_features or 0) if layout.packed else len(layout.features)
-    names = layout.features
-    if layout.packed:
-        names = layout.feature_names or tuple(map(feature_name, range(width)))
-    X = np.empty((n_rows, 0 if layout.sparse else width), dtype=layout.dtype)
+    X = np.empty((int(ptr[-1]), len(layout.features)), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
 
-    def fill(at: int) -> tuple[pa.Table, Any]:
+    def fill(at: int) -> pa.Table:
         table, begin = pieces[at][1](), int(ptr[at])
-        if layout.sparse:
-            return table.select(side), _entries(table, layout, row0 + begin, where)
         rows = X[begin : int(ptr[at + 1])]
-        if layout.packed:
-            column = table.column(FEATURES)
-            refuse_nulls(column, FEATURES, row0 + begin, where)
-            rows.reshape(-1)[:] = _joined(_numbers(_flattened(column)))
-        else:
-            fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
-        _refuse_infinity(rows, names, row0 + begin, where)
-        return table.select(side), None
+        fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
+        _refuse_infinity(rows, layout.features, row0 + begin, where)
+        return table.select(side)
 
     filled = executor.map(fill, range(len(pieces)))
-    matrix = _stack([part for _, part in filled], layout, where) if layout.sparse else X
-    sides = pa.concat_tables([table for table, _ in filled], promote_options="permissive")
-    return assemble(matrix, sides, layout, where, runs=runs)
+    sides = pa.concat_tables(filled, promote_options="permissive")
+    return assemble(X, sides, layout, where, runs=runs)
 
 
 def assemble(
@@ -117,21 +97,14 @@ def table_rows(
     if data.doc_ids is not None:
         columns.append([str(name) for name in data.doc_ids[rows].tolist()])
     columns += [values[rows] for values in weights_per_row(data).values()]
-    if data.is_sparse:
-        part = data.X[rows]
-        ptr = part.indptr.astype(np.int32)
-        for values in (part.indices.astype(np.int32), part.data):
-            field = schema.field(len(columns)).type
-            columns.append(pa.ListArray.from_arrays(ptr, pa.array(values), type=field))
-    else:
-        block = data.X[rows]
-        turned = np.empty((data.n_features, len(block)), dtype=data.X.dtype)
-        for at in range(0, len(block), _ROWS_PER_FILL):
-            strip = block[at : at + _ROWS_PER_FILL]
-            turned[:, at : at + len(strip)] = strip.T
-        columns += list(turned)
+    block = data.X[rows]
+    turned = np.empty((data.n_features, len(block)), dtype=data.X.dtype)
+    for at in range(0, len(block), _ROWS_PER_FILL):
+        strip = block[at : at + _ROWS_PER_FILL]
+        turned[:, at : at + len(strip)] = strip.T
+    columns += list(turned)
     arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type, from_pandas=False)
+        pa.array(column, field.type, from_pandas=False)
         for column, field in zip(columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -151,11 +124,6 @@ def _numbers(column: pa.ChunkedArray) -> list[AnyArray]:
     if column.null_count or pa.types.is_decimal(column.type):
         column = column.cast(pa.float64()).fill_null(float("nan"))
     return [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
-
-
-def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return what the lists of a column hold, one list after the other."""
-    return pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type)
 
 
 def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
@@ -219,31 +187,3 @@ def query_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[IntArra
         names[:] = distinct
     codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
     return _joined(codes), names
-
-
-def _entries(table: pa.Table, layout: Layout, row0: int, where: str) -> tuple[AnyArray, ...]:
-    """Return the indices, the values and the row lengths of sparse features."""
-    columns = [table.column(name) for name in (INDICES, VALUES)]
-    for name, column in zip((INDICES, VALUES), columns, strict=True):
-        refuse_nulls(column, name, row0, where)
-    lengths, other = (pc.list_value_length(column).to_numpy() for column in columns)
-    indices, values = (_joined(_numbers(_flattened(column))) for column in columns)
-    if not np.array_equal(lengths, other) or (indices % 1).any():
-        raise InputError(
-            f"{INDICES} and {VALUES} of {where} differ in length, or an index is not whole"
-        )
-    _refuse_infinity(values[:, None], [VALUES], row0, where)
-    return indices.astype(np.int64, copy=False), values.astype(layout.dtype, copy=False), lengths
-
-
-def _stack(parts: list[Any], layout: Layout, where: str) -> Any:
-    indices, values, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    width = layout.n_features
-    width = int(indices.max(initial=-1)) + 1 if width is None else width
-    if width > MOST_FEATURES or not ((indices >= 0) & (indices < width)).all():
-        raise InputError(f"{INDICES} of {where} holds a feature outside 0..{width - 1}")
-    matrix = csr(values, indices, np.concatenate(([0], np.cumsum(lengths))), width, sound=False)
-    matrix.sort_indices()
-    if not matrix.has_canonical_format:
-        raise InputError(f"{INDICES} of {where} holds a feature twice in one row: give it once")
-    return matrix

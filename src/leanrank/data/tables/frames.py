@@ -74,12 +74,6 @@ def from_frame(
     -------
     RankingData
 
-    Notes
-    -----
-    A table may also hold sparse features, in two list columns ``indices`` (counted from 0) and
-    ``values``, as ``to_frame`` writes them. The number of features is then noted in the table's
-    metadata; in a table without notes it is the largest index plus one.
-
     Examples
     --------
     >>> import pyarrow
@@ -142,7 +136,7 @@ def to_frame(
     Parameters
     ----------
     data : RankingData
-        Its rows are given query by query.
+        With dense X. Its rows are given query by query.
     backend : {"pyarrow", "pandas", "polars"}, default="pyarrow"
         The library of the data frame, or any other that narwhals knows.
 
@@ -151,7 +145,7 @@ def to_frame(
     DataFrame or Table
         Columns ``label``, ``qid``, those of ``doc_id``, ``weight``, ``query_weight`` and ``offset``
         that the data have, then one per feature, named ``f1``, ``f2``, ... if the features have no
-        names. Sparse features are two list columns, ``indices`` and ``values``.
+        names.
 
     Examples
     --------
@@ -208,7 +202,7 @@ def common_layout(
     ]
     first = layouts[0]
     for other, file in zip(layouts, files, strict=True):
-        if first.needed != other.needed or first.n_features != other.n_features:
+        if first.needed != other.needed:
             odd = sorted(set(first.needed) ^ set(other.needed))
             which = f": {odd[0]!r} is in one of them only" if odd else ""
             raise InputError(f"{file.path}: its columns are not those of {files[0].path}{which}")
@@ -252,8 +246,7 @@ def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathL
                     "the parts of the data differ in features, storage or extra columns: they must "
                     "be alike to be written to one file"
                 )
-            cells = part.X.nnz / max(1, len(part)) if part.is_sparse else part.n_features
-            rows = int(min(max(_CELLS_PER_GROUP // max(cells, 1), 1 << 10), 1 << 17))
+            rows = min(max(_CELLS_PER_GROUP // max(part.n_features, 1), 1 << 10), 1 << 17)
             order = None if part.order is None else np.argsort(part.order)
             for start, stop in row_blocks(len(part), rows):
                 table = table_rows(part, schema, start, stop, order)
@@ -262,11 +255,6 @@ def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathL
 
 def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
     """Write a dense ranking data set to a CSV file, also compressed."""
-    if data.is_sparse:
-        raise InputError(
-            f"{os.fspath(path)}: CSV has one column per feature and cannot hold sparse data: write "
-            "LETOR text or Parquet instead"
-        )
     clash = set(data.feature_names or ()) & set(ROLES)
     if clash:
         raise InputError(
@@ -293,6 +281,12 @@ def table_parts(
     roles = column_roles(columns)
     if roles["qid"] is None:
         raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
+    if kind == "arrow" and features is None:
+        from leanrank.data.store import load_store, store_part
+
+        data = load_store(path, optional=optional, **columns)
+        if data is not None:
+            return [store_part(data, path, chunk_bytes)]
     files = table_files(path, kind)
     layout = common_layout(files, roles, features, optional)
     parts = []

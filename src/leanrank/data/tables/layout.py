@@ -15,12 +15,6 @@ from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.data.tables import pa
 from leanrank.errors import InputError, first_repeated, suggest
 
-INDICES, VALUES = "indices", "values"
-"""The two list columns that hold a document's features when the data are sparse."""
-
-FEATURES = "features"
-"""The list column that holds them when the data are dense and on disk: see ``store``."""
-
 VERSION = 1
 _KEY = b"leanrank"
 
@@ -41,10 +35,7 @@ class Layout:
     columns: dict[str, str]  # role → column
     features: tuple[str, ...]
     feature_names: tuple[str, ...] | None
-    n_features: int | None  # when in lists, and known
     dtype: np.dtype[Any]
-    sparse: bool = False  # whether two columns of lists hold the features that are not zero
-    packed: bool = False  # whether one column of lists of equal length holds all features
 
     @property
     def needed(self) -> list[str]:
@@ -69,7 +60,7 @@ def find_layout(
 
     If any column is named as one of ``among``, no others are features.
     """
-    notes, present = _notes(schema, where), schema.names
+    notes, present = notes_of(schema, where), schema.names
     if (twice := first_repeated(present)) is not None:
         raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
     if isinstance(features, str):
@@ -93,14 +84,6 @@ def find_layout(
             )
         if role not in ("qid", "doc_id"):
             _check_numbers(schema, name, where, remedy)
-    lists = None if features is not None else list_columns(schema)
-    if lists is not None:
-        names = None if notes.get("names") is None else tuple(notes["names"])
-        n_features = notes.get("n_features")
-        kind, packed = schema.field(lists[-1]).type, lists == (FEATURES,)
-        n_features = kind.list_size if packed else n_features
-        dtype = _common_dtype([kind.value_type])
-        return Layout(given, lists, names, n_features, dtype, not packed, packed)
     if features is None:
         index = (schema.pandas_metadata or {}).get("index_columns", ())  # row labels, not data
         apart = {*given.values(), *reserved, *(name for name in index if isinstance(name, str))}
@@ -121,11 +104,16 @@ def find_layout(
         remedy = f"say what it is, as in `doc_id={name!r}`, or list those to use with `features=…`"
         _check_numbers(schema, name, where, remedy)
     dtype = _common_dtype([schema.field(name).type for name in chosen])
-    return Layout(given, chosen, chosen if own_names else None, None, dtype)
+    return Layout(given, chosen, chosen if own_names else None, dtype)
 
 
 def table_schema(data: RankingData) -> pa.Schema:
     """Return the columns of a set as a table, with notes from which it can be rebuilt."""
+    if data.is_sparse:
+        raise InputError(
+            "a table has one column per feature and cannot hold sparse data: write LETOR text or "
+            ".arrow instead, or make X dense"
+        )
     fields = [pa.field("label", pa.float64(), False)]
     fields.append(pa.field("qid", _id_type(data.query_ids), False))
     if data.doc_ids is not None:
@@ -133,21 +121,16 @@ def table_schema(data: RankingData) -> pa.Schema:
     fields += [pa.field(role, pa.float64(), False) for role in weights_per_row(data)]
     roles = [field.name for field in fields]
     number = pa.from_numpy_dtype(data.X.dtype)
-    if data.is_sparse:
-        fields.append(pa.field(INDICES, pa.list_(pa.field("item", pa.int32(), False)), False))
-        fields.append(pa.field(VALUES, pa.list_(pa.field("item", number, False)), False))
-        notes = {"n_features": data.n_features, "names": data.feature_names}
-    else:
-        names = data.feature_names or tuple(map(feature_name, range(data.n_features)))
-        clash = next((name for name in names if name in roles), None)
-        if clash is not None:
-            raise InputError(
-                f"a feature is named {clash!r}, which is the name of another column of the table: "
-                "rename it in the source, or with data.replace(feature_names=...)"
-            )
-        fields += [pa.field(name, number, False) for name in names]
-        notes = {"named": data.feature_names is not None}
-    return pa.schema(fields, metadata=schema_notes(columns=roles, **notes))
+    names = data.feature_names or tuple(map(feature_name, range(data.n_features)))
+    clash = next((name for name in names if name in roles), None)
+    if clash is not None:
+        raise InputError(
+            f"a feature is named {clash!r}, which is the name of another column of the table: "
+            "rename it in the source, or with data.replace(feature_names=...)"
+        )
+    fields += [pa.field(name, number, False) for name in names]
+    notes = schema_notes(columns=roles, named=data.feature_names is not None)
+    return pa.schema(fields, metadata=notes)
 
 
 def schema_notes(**notes: Any) -> dict[bytes, bytes]:
@@ -173,7 +156,8 @@ def _check_numbers(schema: pa.Schema, name: str, where: str, remedy: str) -> Non
         )
 
 
-def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
+def notes_of(schema: pa.Schema, where: str) -> dict[str, Any]:
+    """Return what leanrank noted beside the columns of a table."""
     raw = (schema.metadata or {}).get(_KEY)
     try:
         notes = {} if raw is None else dict(json.loads(raw))
@@ -186,19 +170,6 @@ def _notes(schema: pa.Schema, where: str) -> dict[str, Any]:
             "again"
         )
     return notes
-
-
-def list_columns(schema: pa.Schema) -> tuple[str, ...] | None:
-    """Return the columns of lists that hold the features, if there are such."""
-    types = {name: schema.field(name).type for name in schema.names}
-
-    def holds(name: str, *tests: Any) -> bool:
-        kind = types.get(name, pa.null())
-        return any(test(kind) for test in tests) and is_number(kind.value_type)
-
-    if all(holds(name, pa.types.is_list, pa.types.is_large_list) for name in (INDICES, VALUES)):
-        return INDICES, VALUES
-    return (FEATURES,) if holds(FEATURES, pa.types.is_fixed_size_list) else None
 
 
 def is_number(kind: pa.DataType) -> bool:
