@@ -18,8 +18,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from leanrank._files import atomic_write
-from leanrank.data.sources import BLOCK
 from leanrank.errors import FileError
+
+_BLOCK = 2**20
 
 
 def download(url: str, target: Path, sha256: str | None) -> None:
@@ -33,7 +34,7 @@ def download(url: str, target: Path, sha256: str | None) -> None:
         ):
             digest = hashlib.sha256()
             received = 0
-            while block := response.read(BLOCK):
+            while block := response.read(_BLOCK):
                 digest.update(block)
                 stream.write(block)
                 received += len(block)
@@ -77,7 +78,7 @@ def unpack(archive: Path, folder: Path) -> None:
             target = partial / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(target, "xb") as out:
-                shutil.copyfileobj(stream, out, BLOCK)
+                shutil.copyfileobj(stream, out, _BLOCK)
         partial.chmod(0o755)
         os.replace(partial, folder)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, FileExistsError) as error:
