@@ -18,13 +18,11 @@ from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import (
     AP,
-    COVERAGE,
     ERR,
     MEAN_NDCG,
     NDCG,
     PRECISION,
     RECALL,
-    TOP_RANK,
     Measure,
 )
 
@@ -118,7 +116,7 @@ def kernel_tables(
 
 
 def _value_without_relevant(measure: Measure, convention: Convention) -> float:
-    if convention.no_relevant == "skip" or measure.kind in (TOP_RANK, COVERAGE):
+    if convention.no_relevant == "skip":
         return math.nan
     divides_by_zero = measure.kind in (NDCG, MEAN_NDCG, AP, RECALL)
     return float(convention.no_relevant) if divides_by_zero else 0.0

@@ -39,8 +39,6 @@ from leanrank.metrics.measures import (
     MRR,
     NDCG,
     PRECISION,
-    RECALL,
-    TOP_RANK,
 )
 
 # columns of the tables of measures
@@ -69,6 +67,7 @@ def measure_queries(
     discounts: FloatArray,
     table: IntArray,
     numbers: FloatArray,
+    depth: int,
     values: FloatArray,
     rare: int | None,
 ) -> None:
@@ -76,7 +75,8 @@ def measure_queries(
 
     ``codes`` number the label levels from low to high. The ideal list and the number of relevant
     documents are those of the pool, which is larger than the list when a run misses documents.
-    ``rare`` is None if no measure is one of ``RARE``, which are not compiled then.
+    ``depth`` is the length of the ideal list that is needed. ``rare`` is None if no measure is one
+    of ``RARE``, which are not compiled then.
     """
     longest = FEW_LEVELS
     for q in range(first, last):
@@ -91,7 +91,6 @@ def measure_queries(
     wants_pairs = False
     for m in range(len(table)):
         wants_pairs |= table[m, KIND] in PAIRS
-    depth = _ideal_depth(table)
 
     for q in range(first, last):
         lo, hi = query_ptr[q], query_ptr[q + 1]
@@ -181,9 +180,7 @@ def _by_relevance(
         return reciprocal_rank(ranked, groups, n_groups, cut, lowest)
     if kind == PRECISION:
         return n_hits(ranked, groups, n_groups, cut, lowest) / cut
-    if kind == RECALL:
-        return n_hits(ranked, groups, n_groups, cut, lowest) / relevant
-    return _rank_of_relevant(ranked, groups, n_groups, lowest, kind)
+    return n_hits(ranked, groups, n_groups, cut, lowest) / relevant
 
 
 @kernel
@@ -205,16 +202,6 @@ def carried_by_ties(query_ptr: IntArray, scores: FloatArray, codes: IntArray) ->
         informative += several
         carried += mixed and 2 * n_best >= hi - lo
     return carried, informative
-
-
-@kernel
-def _ideal_depth(table: IntArray) -> int:
-    """Return the length of the ideal list that is needed; 0 if none is."""
-    depth = 0
-    for m in range(len(table)):
-        if table[m, KIND] in (NDCG, MEAN_NDCG):
-            depth = max(depth, table[m, CUT])
-    return depth
 
 
 @kernel
@@ -280,21 +267,3 @@ def n_hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: 
         r = relevant_in(ranked, a, end, lowest)
         total += r if end <= cut else r * (cut - a) / (end - a)
     return total
-
-
-@kernel
-def _rank_of_relevant(
-    ranked: IntArray, starts: IntArray, n_groups: int, lowest: int, kind: int
-) -> float:
-    """Rank of the first relevant document (TOP_RANK) or of the last one (COVERAGE)."""
-    rank = math.nan
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        r = relevant_in(ranked, a, end, lowest)
-        if r > 0:
-            # r places at random among size cut them into r + 1 stretches of equal expected length
-            stretch = (end - a + 1) / (r + 1)
-            if kind == TOP_RANK:
-                return a + stretch
-            rank = a + r * stretch
-    return rank

@@ -27,7 +27,7 @@ from leanrank.metrics._inputs import (
     tie_order,
 )
 from leanrank.metrics.conventions import Convention, find_convention
-from leanrank.metrics.measures import COVERAGE, LOSS, TOP_RANK, Measure, parse_measures
+from leanrank.metrics.measures import LOSS, Measure, parse_measures
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +127,7 @@ def evaluate(
     measures : str or sequence of str
         ``ndcg[@k]``, ``dcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``r@k``, ``mrr[@k]``,
         ``err[@k]``, ``auc``, ``all_pairs_error``, ``domination_error``, ``kendall_tau_b``,
-        ``joachims_tau``, ``top_rank``, ``coverage``, ``loss``; a relevance threshold of its own in
+        ``joachims_tau``, ``loss``; a relevance threshold of its own in
         parentheses, as in ``map(rel=2)``, and the top of ERR's scale as in ``err@10(max=4)``.
     convention : str or Convention
         ``standard``, ``letor3``, ``letor4``, ``mslr``, ``trec`` or ``lightgbm``; the next
@@ -255,7 +255,7 @@ def evaluate_run(
     """
     parsed = parse_measures(measures)
     for measure in parsed:
-        if not measure.sees_tie_order or measure.kind in (TOP_RANK, COVERAGE):
+        if not measure.sees_tie_order:
             raise InputError(
                 f"the measure {measure.name!r} needs the score of every document and a run may "
                 "miss some: use evaluate with full lists"
@@ -347,12 +347,13 @@ def measure_lists(
     longest = max(int(np.diff(ptr).max(initial=0)) for ptr in (query_ptr, pool_ptr))
     discounts, values = convention.discounts(longest), np.empty((len(measures), n_queries))
     average = convention.ties == "average"
+    depth = max((m.k or longest for m in measures if m.uses_gains), default=0)
     rare = 1 if any(measure.kind in RARE for measure in measures) else None
 
     def run(part: tuple[int, int]) -> None:
         measure_queries(
             *part, query_ptr, scores, codes, average, pool_ptr, pool_codes, gains, stops,
-            discounts, table, figures, values, rare,
+            discounts, table, figures, depth, values, rare,
         )  # fmt: skip
 
     make_executor(n_jobs).map(run, query_ranges(query_ptr))

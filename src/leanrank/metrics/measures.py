@@ -12,8 +12,8 @@ import numpy as np
 
 from leanrank.errors import InputError
 
-NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR, TOP_RANK, COVERAGE = range(10)
-AUC, ALL_PAIRS_ERROR, DOMINATION_ERROR, KENDALL, JOACHIMS, LOSS = range(10, 16)
+NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR = range(8)
+AUC, ALL_PAIRS_ERROR, DOMINATION_ERROR, KENDALL, JOACHIMS, LOSS = range(8, 14)
 """Kinds from AUC on look at pairs or scores, for which a tie is a tie whatever the convention."""
 
 
@@ -65,7 +65,7 @@ class Measure:
     @property
     def higher_is_better(self) -> bool:
         """Whether a better ranking has a higher value."""
-        return self.kind not in (TOP_RANK, COVERAGE, ALL_PAIRS_ERROR, DOMINATION_ERROR, LOSS)
+        return self.kind not in (ALL_PAIRS_ERROR, DOMINATION_ERROR, LOSS)
 
     def __repr__(self) -> str:
         return f"Measure({self.name!r})"
@@ -121,8 +121,6 @@ _FORMS: dict[str, tuple[str, int, str, str | None]] = {
     "domination_error": ("domination_error", DOMINATION_ERROR, "no", None),
     "kendall_tau_b": ("kendall_tau_b", KENDALL, "no", None),
     "joachims_tau": ("joachims_tau", JOACHIMS, "no", None),
-    "top_rank": ("top_rank[(rel=r)]", TOP_RANK, "no", "rel"),
-    "coverage": ("coverage[(rel=r)]", COVERAGE, "no", "rel"),
     "loss": ("loss", LOSS, "no", None),
 }
 

@@ -11,7 +11,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import DataWarning, InputError, NoLevelsError
 from leanrank.metrics import Measure, evaluate
-from leanrank.metrics.measures import AUC, COVERAGE, DCG, JOACHIMS, KENDALL, TOP_RANK
+from leanrank.metrics.measures import AUC, DCG, JOACHIMS, KENDALL
 
 
 class SingleFeatures:
@@ -89,7 +89,7 @@ class SingleFeatures:
 
 def _check_measure(name: str) -> None:
     kind = Measure.parse(name).kind
-    bounded = kind not in (DCG, TOP_RANK, COVERAGE) and (kind <= AUC or kind in (KENDALL, JOACHIMS))
+    bounded = kind != DCG and (kind <= AUC or kind in (KENDALL, JOACHIMS))
     if not bounded:
         raise InputError(
             f"measure={name!r} cannot be boosted: it must be higher for better rankings and lie "
