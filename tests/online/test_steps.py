@@ -39,13 +39,11 @@ def slow_pdgd(scores, order, clicks):
 
 
 def fast_pdgd(scores, order, clicks):
-    n, length = len(scores), len(order)
+    length = len(order)
     weights = np.exp(np.asarray(scores, float) - np.max(scores))
     slopes = np.zeros((1, length))
-    pair_differences(
-        weights, np.array(order), n, length, np.array(clicks, bool), np.zeros(n), slopes
-    )
-    out = np.zeros(n)
+    pair_differences(weights, np.array(order), length, np.array(clicks, bool), slopes)
+    out = np.zeros(len(scores))
     np.add.at(out, list(order), -slopes[0])
     return out
 

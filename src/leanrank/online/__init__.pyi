@@ -4,6 +4,5 @@ from .offpolicy import PolicyValue as PolicyValue
 from .offpolicy import evaluate_policy as evaluate_policy
 from .ranker import OnlineRanker as OnlineRanker
 from .simulation import simulate as simulate
-from .trial import try_learners as try_learners
 from .users import ClickModel as ClickModel
 from .users import user as user

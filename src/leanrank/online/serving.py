@@ -100,8 +100,6 @@ class Slate(NamedTuple):
         From the current weights to the candidate of a duel.
     shares : array of shape (2, length)
         Chance that each of the two gives the document of a slot, given those above.
-    top, keys, order, chances, left, touched, slopes : array
-        Working memory, whose content nothing depends on.
     """
 
     documents: IntArray
@@ -110,13 +108,6 @@ class Slate(NamedTuple):
     mean: FloatArray
     direction: FloatArray
     shares: FloatArray
-    top: IntArray
-    keys: FloatArray
-    order: IntArray
-    chances: FloatArray
-    left: FloatArray
-    touched: IntArray
-    slopes: FloatArray
 
 
 def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate:
@@ -124,7 +115,6 @@ def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate
     views, features = state.w.shape
     duels = 2 if rule.method == DBGD else 0
     length = min(rule.length, n_documents)
-    n_touched = n_documents if rule.method == IPS else length + 2 * N_UNLABELED
     return Slate(
         documents=np.zeros(length, dtype=np.int64),
         propensity=np.zeros(length),
@@ -132,13 +122,6 @@ def new_slate(rule: LearnerRule, state: LearnerState, n_documents: int) -> Slate
         mean=np.zeros(n_documents),
         direction=np.zeros(features if duels else 0),
         shares=np.zeros((duels, length)),
-        top=np.zeros(length, dtype=np.int64),
-        keys=np.zeros(n_documents),
-        order=np.zeros(n_documents, dtype=np.int64),
-        chances=np.zeros((duels, n_documents)),
-        left=np.zeros(duels),
-        touched=np.zeros(n_touched, dtype=np.int64),
-        slopes=np.zeros((views, n_touched)),
     )
 
 
@@ -160,12 +143,9 @@ def serve(rule, state, block, slate):  # type: ignore[no-untyped-def]
         for i in range(n):
             mean[i] += share * scores[v, i]
     if rule.method == PDGD:
-        _plackett_luce(generator, n, mean, slate.keys, length, documents, propensity)
+        _plackett_luce(generator, n, mean, length, documents, propensity)
     else:
-        _epsilon_greedy(
-            rule.explore, generator, n, mean, slate.top, slate.order, length, documents,
-            propensity,
-        )  # fmt: skip
+        _epsilon_greedy(rule.explore, generator, mean[:n], length, documents, propensity)
     return length
 
 
@@ -183,19 +163,18 @@ def score(w, block, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def best(scores, n, length, salt, top):  # type: ignore[no-untyped-def]
+def best(scores, length, salt):  # type: ignore[no-untyped-def]
     """List the documents of the highest scores; equal ones in an order drawn by the salt."""
-    filled = 0
-    for i in range(n):
+    top, filled = np.empty(length, dtype=np.int64), 0
+    for i in range(len(scores)):
         value = scores[i]
         if filled == length:
             last = top[length - 1]
             if value < scores[last] or (value == scores[last] and _before(salt, last, i)):
                 continue
-            at = length - 1
         else:
-            at = filled
             filled += 1
+        at = filled - 1
         while at > 0:
             above = top[at - 1]
             if value < scores[above] or (value == scores[above] and _before(salt, above, i)):
@@ -203,6 +182,7 @@ def best(scores, n, length, salt, top):  # type: ignore[no-untyped-def]
             top[at] = above
             at -= 1
         top[at] = i
+    return top
 
 
 @kernel
@@ -218,14 +198,10 @@ def next_bits(generator):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _epsilon_greedy(  # type: ignore[no-untyped-def]
-    explore, generator, n, scores, top, taken, length, documents, propensity
-):
+def _epsilon_greedy(explore, generator, scores, length, documents, propensity):  # type: ignore[no-untyped-def]
     """Fill each slot with the best document left or, with chance ε, any of those left."""
-    best(scores, n, length, next_bits(generator), top)
-    for i in range(n):
-        taken[i] = 0
-    upper = 0
+    top, n, upper = best(scores, length, next_bits(generator)), len(scores), 0
+    taken = np.zeros(n, dtype=np.bool_)
     for slot in range(length):
         while taken[top[upper]]:
             upper += 1
@@ -237,12 +213,12 @@ def _epsilon_greedy(  # type: ignore[no-untyped-def]
         chance = explore / (n - slot)
         if chosen == top[upper]:
             chance += 1.0 - explore
-        taken[chosen] = 1
+        taken[chosen] = True
         documents[slot], propensity[slot] = chosen, chance
 
 
 @kernel
-def _plackett_luce(generator, n, weights, left, length, documents, propensity):  # type: ignore[no-untyped-def]
+def _plackett_luce(generator, n, weights, length, documents, propensity):  # type: ignore[no-untyped-def]
     """Draw documents by the exponentials of their scores, which replace the scores."""
     highest = weights[0]
     for i in range(n):
@@ -250,11 +226,10 @@ def _plackett_luce(generator, n, weights, left, length, documents, propensity): 
     total = 0.0
     for i in range(n):
         weights[i] = math.exp(max(weights[i] - highest, LOWEST))
-        left[i] = weights[i]
-        total += left[i]
-    exact = total
+        total += weights[i]
+    left, exact = weights[:n].copy(), total
     for slot in range(length):
-        chosen = draw_weighted(left[:n], next_uniform(generator) * total)
+        chosen = draw_weighted(left, next_uniform(generator) * total)
         documents[slot] = chosen
         total -= left[chosen]
         left[chosen] = 0.0
@@ -276,21 +251,25 @@ def _plackett_luce(generator, n, weights, left, length, documents, propensity): 
 def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-def]
     """Fill each slot from one of two rankers, which gives its rank r with weight 1/r³."""
     n, n_rankers = block.shape[1], 2
-    generator, chances, left = state.generator, slate.chances, slate.left
+    generator, order, keys = state.generator, np.empty(n, dtype=np.int64), np.empty(n)
+    chances, left = np.empty((n_rankers, n)), np.empty(n_rankers)
     fill_direction(generator, slate.direction)
     for r in range(n_rankers):
         w = state.w[0].copy()
         if r > 0:
             w += slate.direction
-        score(w, block, slate.keys)
+        score(w, block, keys)
         for i in range(n):  # shuffled, so that equal scores come in any order
             j = int(next_uniform(generator) * (i + 1))
-            slate.order[i] = slate.order[j]
-            slate.order[j] = i
-        left[r] = _fill_chances(slate.keys, slate.order, n, chances[r])
+            order[i] = order[j]
+            order[j] = i
+        left[r] = 0.0
+        for rank, at in enumerate(np.argsort(-keys[order], kind="mergesort")):
+            chances[r, order[at]] = 1.0 / (rank + 1.0) ** 3
+            left[r] += chances[r, order[at]]
     for slot in range(length):
         r = int(next_uniform(generator) * n_rankers)
-        chosen = draw_weighted(chances[r, :n], next_uniform(generator) * left[r])
+        chosen = draw_weighted(chances[r], next_uniform(generator) * left[r])
         total = 0.0
         for each in range(n_rankers):
             chance = chances[each, chosen]
@@ -299,18 +278,6 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
             left[each] -= chance
             chances[each, chosen] = 0.0
         slate.documents[slot], slate.propensity[slot] = chosen, total / n_rankers
-
-
-@kernel
-def _fill_chances(keys, order, n, out):  # type: ignore[no-untyped-def]
-    """Fill 1/rank³ by the scores, equal ones in the given order; return the sum."""
-    places = np.argsort(-keys[order[:n]], kind="mergesort")
-    total = 0.0
-    for rank in range(n):
-        chance = 1.0 / (rank + 1.0) ** 3
-        out[order[places[rank]]] = chance
-        total += chance
-    return total
 
 
 @kernel

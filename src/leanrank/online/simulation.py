@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,17 +84,9 @@ class Simulation:
 
         Equal scores count as in all their orders on average, so weights of zero are random lists.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.asarray(data.X @ self.weights.T)
-        if not np.isfinite(scores).all():
-            raise InputError(
-                "what was learned gives scores beyond double precision: bring features to a scale "
-                "near 1, as scale='query-minmax' does"
-            )
-        return np.array([
-            evaluate(data, each, measures=measure, ties="average", n_jobs=1).means[measure]
-            for each in scores.T
-        ])  # fmt: skip
+        how: dict[str, Any] = {"measures": measure, "ties": "average", "n_jobs": 1}
+        scores = np.asarray(data.X @ self.weights.T).T
+        return np.array([evaluate(data, each, **how).means[measure] for each in scores])
 
 
 def make_collection(data: RankingData, length: int = 10) -> Collection:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numpy as np
+
 from leanrank._jit import kernel
 from leanrank.online.serving import DBGD, IPS, LCRA, LISTS, N_UNLABELED, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
@@ -27,26 +29,22 @@ def learn(rule, state, block, slate, length, clicks):  # type: ignore[no-untyped
         return
     if n_clicks == 0:
         return
-    slopes, touched, documents = slate.slopes, slate.touched, slate.documents
-    scores, n, n_touched = slate.scores, block.shape[1], length
-    slopes[:] = 0.0
+    documents, scores, n = slate.documents, slate.scores, block.shape[1]
+    n_touched = n if rule.method == IPS else length + 2 * N_UNLABELED
+    touched = np.arange(n_touched)
+    slopes = np.zeros((len(scores), n_touched))
     if rule.method == IPS:
-        n_touched = n
         learned = _inverse_propensities(rule.eta, scores, documents, n, length, clicks, slopes)
-        for i in range(n):
-            touched[i] = i
     else:
-        for slot in range(length):
-            touched[slot] = documents[slot]
+        touched[:length] = documents[:length]
         if rule.method == PDGD:
-            learned = pair_differences(slate.mean, documents, n, length, clicks, slate.keys, slopes)
+            learned = pair_differences(slate.mean[:n], documents, length, clicks, slopes)
         else:
             learned = _skipped(scores, documents, length, clicks, slopes)
             if learned and rule.method == LCRA and rule.mu > 0.0:
-                n_touched = length + 2 * N_UNLABELED
                 _agree(rule.mu, state.generator, scores, n, length, touched, slopes)
     if learned:
-        _move(rule, state, block, touched, slopes, n_touched)
+        _move(rule, state, block, touched, slopes)
 
 
 @kernel
@@ -86,7 +84,7 @@ def _agree(mu, generator, scores, n, first, touched, slopes):  # type: ignore[no
 
 
 @kernel
-def pair_differences(weights, documents, n, length, clicks, tails, slopes):  # type: ignore[no-untyped-def]
+def pair_differences(weights, documents, length, clicks, slopes):  # type: ignore[no-untyped-def]
     """Add PDGD's slopes (Oosterhuis & de Rijke 2018); return whether there is any.
 
     A clicked document k is preferred over every unclicked l down to the one after the last click:
@@ -101,13 +99,11 @@ def pair_differences(weights, documents, n, length, clicks, tails, slopes):  # t
     for slot in range(length):
         if clicks[slot]:
             last = slot
-    for i in range(n):
-        tails[i] = weights[i]
+    tails, rest = weights.copy(), 0.0
     for slot in range(length):
         tails[documents[slot]] = 0.0
-    rest = 0.0
-    for i in range(n):
-        rest += tails[i]
+    for each in tails:
+        rest += each
     learned = False
     for k in range(last + 1):
         if not clicks[k]:
@@ -147,10 +143,10 @@ def _inverse_propensities(eta, scores, documents, n, length, clicks, slopes):  #
 
 
 @kernel
-def _move(rule, state, block, touched, slopes, n_touched):  # type: ignore[no-untyped-def]
+def _move(rule, state, block, touched, slopes):  # type: ignore[no-untyped-def]
     """Take one step against the slopes of some documents."""
     weights, members, n = state.w, state.member, 0
-    for i in range(n_touched):  # leave out those without a slope
+    for i in range(len(touched)):  # leave out those without a slope
         used = False
         for v in range(len(slopes)):
             slopes[v, n] = slopes[v, i]
