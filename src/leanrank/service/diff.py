@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,9 @@ from leanrank._display import printable_lines
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
-from leanrank.metrics.comparison import Comparison, compare, compare_values
+from leanrank.errors import DataWarning, InputError
+from leanrank.metrics.comparison import Comparison, compare_values
+from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import parse_measures
 from leanrank.model import Model
@@ -23,7 +25,7 @@ from leanrank.model.explain import Explanation
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.summary import sampled_queries
 from leanrank.model.writing import as_model
-from leanrank.service.explain import documents_for, estimated_clicks, judged_rows, names_of
+from leanrank.service.explain import documents_for, judged_rows, names_of
 
 PERSISTENCE = 0.9
 """Of rank-biased overlap: the chance that a reader goes on from one document to the next."""
@@ -278,27 +280,34 @@ def diff(
     documents = parts[0]
     ranks = np.stack([rank_within_queries(each, documents.qid) for each in scores])
     overlap = rank_biased_overlap(ranks, documents.query_ptr)
-    found: dict[str, Comparison] = {}
-    clicked: dict[str, Comparison] = {}
+    values: list[Mapping[str, FloatArray]] = [{}, {}]
     notes: list[str] = []
     known = None if log else judged_rows(documents)
     if known is not None:
         labels, queries = documents.y[known], documents.qid[known]
-        for one in parse_measures(measures):
-            found[one.name] = compare(
-                labels, scores[0][known], scores[1][known], queries, measure=one,
-                convention=convention,
-            )  # fmt: skip
+        chosen: dict[str, Any] = {"measures": measures, "convention": convention}
+        values = [evaluate(labels, each[known], queries, **chosen).per_query for each in scores]
     elif log is not None:
-        values = [estimated_clicks(log, each, notes, depth=k, **policy).per_list for each in scores]
-        for name in values[0]:
-            clicked[name] = compare_values(values[0][name], values[1][name], n_permutations=1_000)
+        from leanrank.online.offpolicy import evaluate_policy
+
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", DataWarning)
+            values = [evaluate_policy(log, each, depth=k, **policy).per_list for each in scores]
+        notes = [str(each.message) for each in told]
+    compared = {
+        name: compare_values(
+            before, values[1][name], measure=None if log else name,
+            n_permutations=1_000 if log else 10_000,
+        )
+        for name, before in values[0].items()
+    }  # fmt: skip
+    measured, clicked = ({}, compared) if log else (compared, {})
     worst = np.argsort(overlap, kind="stable")[:n_queries]
     worst = worst[overlap[worst] < 1.0]
     terms, spreads = _terms(models, parts)
     shown = _queries(models, parts, worst, spreads, ranks, overlap, k)
     return Diff(
-        *models, documents, found, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
+        *models, documents, measured, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
     )
 
 
@@ -356,9 +365,7 @@ def _terms(
     models: tuple[Model, Model], parts: Sequence[RankingData]
 ) -> tuple[list[TermChange], tuple[float, float]]:
     """Return the terms of both models, and the standard deviations of their scores."""
-    old, new = (
-        model.explain(sampled_queries(part)) for model, part in zip(models, parts, strict=True)
-    )
+    old, new = _explained(models, [sampled_queries(part) for part in parts])
     spreads = _spread(old), _spread(new)
     change = _change(old, new, spreads)
     shares = [
@@ -376,13 +383,18 @@ def _terms(
     return sorted(rows, key=lambda row: -abs(row.change_share)), spreads
 
 
+def _explained(
+    models: tuple[Model, Model], parts: Sequence[RankingData]
+) -> tuple[Explanation, Explanation]:
+    return models[0].explain(parts[0]), models[1].explain(parts[1])
+
+
 def _spread(parts: Explanation) -> float:
     """Return the standard deviation of scores within queries; 1 if they do not differ."""
-    sizes = np.diff(parts.query_ptr)
-    scores = parts.scores[parts.rows]
-    sums = np.concatenate(([0.0], np.cumsum(scores)))
-    means = (sums[parts.query_ptr[1:]] - sums[parts.query_ptr[:-1]]) / np.maximum(sizes, 1)
-    return float(np.std(scores - np.repeat(means, sizes))) or 1.0
+    sizes, scores = np.diff(parts.query_ptr), parts.scores[parts.rows]
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    means = np.bincount(query, scores, minlength=len(sizes)) / np.maximum(sizes, 1)
+    return float(np.std(scores - means[query])) or 1.0
 
 
 def _change(old: Explanation, new: Explanation, spreads: tuple[float, float]) -> Explanation:
@@ -410,29 +422,26 @@ def _queries(
     found = []
     for query in queries.tolist():
         begin, end = parts[0].query_ptr[query : query + 2].tolist()
-        old, new = (
-            model.explain(part.queries[[query]]) for model, part in zip(models, parts, strict=True)
-        )
-        change = _change(old, new, spreads)
-        rows = np.flatnonzero((ranks[:, begin:end] <= k).any(axis=0))
+        change = _change(*_explained(models, [part.queries[[query]] for part in parts]), spreads)
+        old_new, labels = ranks[:, begin:end], parts[0].y[begin:end]
+        rows = np.flatnonzero((old_new <= k).any(axis=0))
         moved = change.contributions - change.contributions[rows].mean(axis=0)
-        rows = rows[np.argsort(ranks[1, begin + rows], kind="stable")]
-        documents = []
-        for row, name in zip(
-            rows.tolist(), names_of(parts[0], (begin + rows).tolist()), strict=True
-        ):
-            label = float(parts[0].y[begin + row])
-            order = np.argsort(-np.abs(moved[row]), kind="stable")
-            documents.append(
-                {
-                    "document": name,
-                    "old": int(ranks[0, begin + row]),
-                    "new": int(ranks[1, begin + row]),
-                    "label": None if np.isnan(label) else label,
-                    "rise": float(moved[row].sum()),
-                    "terms": {str(change.features[at]): float(moved[row, at]) for at in order},
-                }
-            )
+        rows = rows[np.argsort(old_new[1, rows], kind="stable")]
+        names = names_of(parts[0], (begin + rows).tolist())
+        documents = [
+            {
+                "document": name,
+                "old": int(old_new[0, row]),
+                "new": int(old_new[1, row]),
+                "label": None if np.isnan(labels[row]) else float(labels[row]),
+                "rise": float(moved[row].sum()),
+                "terms": {
+                    str(change.features[at]): float(moved[row, at])
+                    for at in np.argsort(-np.abs(moved[row]), kind="stable")
+                },
+            }
+            for row, name in zip(rows.tolist(), names, strict=True)
+        ]
         found.append(QueryChange(parts[0].query_ids[query], float(overlap[query]), documents))
     return found
 
