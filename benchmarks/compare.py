@@ -1,4 +1,4 @@
-"""All systems on the five folds of public sets: what ``leanrank compare --data DIR`` prints.
+"""All systems on the five folds of public sets, in the conventions of their own tools.
 
 The guide to choosing a system is written from these figures.
 """

@@ -25,7 +25,6 @@ _ENGINES = "tests/model/verify/test_engines.py::test_export_gives_the_scores_of_
 SLOW = (
     "tests/cli/test_edges.py",
     "tests/cli/test_tune.py::test_printed_figures_are_those_of_the_report",
-    "tests/cli/training/test_cluster.py::test_scaled_and_curved_models_are_those_of_one_file",
     "tests/data/letor/test_fuzz.py",
     "tests/data/logs/test_mutations.py",
     "tests/data/tables/test_damaged_tables.py",

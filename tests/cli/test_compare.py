@@ -37,30 +37,6 @@ def test_every_file_is_written(run, files):
     assert value in (files / "c.md").read_text()
 
 
-def test_sets_in_folders(run, files, tmp_path):
-    for fold in ("Fold1", "Fold2", "Fold3", "Fold4", "Fold5"):
-        folder = tmp_path / "data" / "MQ2008" / fold
-        folder.mkdir(parents=True)
-        for name in FILES:
-            (folder / name).write_text((files / name).read_text())
-    words = ("compare", "--data", tmp_path / "data", "--sets", "MQ2008", "--folds", "1,3")
-    done = run(*words, "--systems", "bestfeature", "-j", 1, "--json")
-    assert done.code == 0
-    one = json.loads(done.out)["sets"][0]
-    assert (one["name"], one["convention"]) == ("MQ2008", "letor4")
-    assert len(one["systems"][0]["splits"]) == 2
-    done = run("compare", "--data", tmp_path / "data", "--systems", "bestfeature")
-    assert done.code == 2
-    assert "OHSUMED: holds no train" in done.err
-    done = run(
-        "compare", "--data", tmp_path, "--sets", "data/MQ2008,data/MQ2008/Fold2",
-        "--systems", "bestfeature", "-j", 1, "--json",
-    )  # fmt: skip
-    whole, alone = json.loads(done.out)["sets"]
-    assert (len(whole["systems"][0]["splits"]), len(alone["systems"][0]["splits"])) == (5, 1)
-    assert whole["convention"] == "standard"
-
-
 def test_what_is_not_installed_is_left_out_with_a_sentence(run, files, monkeypatch):
     monkeypatch.setattr(systems, "find_spec", lambda name: None)
     done = run("compare", *FILES, "--systems", "lightgbm,rankrls", "-j", 1)
@@ -81,18 +57,15 @@ def test_scaled_and_in_other_words(run, files):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["train.txt"], "1 file was given: give three"),
+        (["train.txt"], "Missing argument 'VALI'"),
         (["train.txt", "vali.txt", "-"], "not from standard input"),
         (["train.txt", "vali.txt", "none.txt"], "none.txt: there is no such file"),
-        ([*FILES, "--folds", "1"], "are for folders"),
         ([*FILES, "--systems", "rankrsl"], "did you mean 'rankrls'?"),
         ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
         ([*FILES, "--choose-by", "mapp"], "mapp"),
         ([*FILES, "--scale", "huge"], "huge"),
         ([*FILES, "--markdown", "-", "--json"], "both go to standard output"),
         ([*FILES, "--markdown", "no/where.md"], "does not exist"),
-        (["--data", ".", "--folds", "one"], "--folds one"),
-        (["--data", ".", "--sets", "MQ2009"], "MQ2009: holds no train"),
     ],
 )
 def test_bad_input_is_one_sentence(run, files, words, sentence):

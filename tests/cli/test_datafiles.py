@@ -11,7 +11,7 @@ from leanrank.model import Model
     "words",
     [
         "train train.txt -m train.txt",
-        "train train.txt -m m.json --vali ./vali.txt --report vali.txt",
+        "train train.txt -m ./vali.txt --vali vali.txt",
         "tune train.txt -m vali.txt --vali vali.txt --trials 1",
         "tune train.txt -m m.json --test test.txt --report test.txt --trials 1",
         "predict model.json test.txt -o test.txt",
@@ -32,7 +32,7 @@ def test_no_command_writes_over_what_it_reads(run, files, words):
 
 
 def test_results_that_share_a_name(run, files):
-    ran = run("train", "train.txt", "--vali", "vali.txt", "-m", "m", "--report", "./m")
+    ran = run("tune", "train.txt", "--vali", "vali.txt", "-m", "m", "--report", "./m")
     assert (ran.code, ran.out) == (2, "")
     assert "./m is given for two results: write them to two files" in ran.err
 

@@ -52,8 +52,8 @@ def test_names_and_shifts(run, model, files):
     ("text", "message"),
     [
         ("a,b\n", "map.csv, line 1: the header must have feature and name"),
-        ("feature,name\nspam,\n", "map.csv, line 2: a feature or a name is empty"),
-        ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: 'spam' is named twice"),
+        ("feature,name\nspam,\n", "map.csv, line 2: feature 'spam' has no name, or two"),
+        ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: feature 'spam' has no name, or two"),
         ("feature,name,shift\nspam,x,1e999\n", "line 2: the shift '1e999' is not a finite number"),
     ],
 )

@@ -55,9 +55,8 @@ def test_an_unknown_system_is_one_sentence(run):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("leanrank train -a rankn", ["ranknet", "ranknet-curves"]),
-        ("leanrank train -a pamir -p ep", ["epochs="]),
-        ("leanrank systems ranksvm-q", ["ranksvm-query"]),
+        ("leanrank tr", ["train"]),
+        ("leanrank train --chec", ["--checkpoint"]),
     ],
 )
 def test_the_shell_completes_names(words, expected):

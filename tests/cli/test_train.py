@@ -258,12 +258,10 @@ def test_features_that_are_not_to_be_scaled_get_one_warning(run, raw_file):
     assert load_model("m.json").normalizer is None
 
 
-def test_an_empty_model_is_not_written_unless_allowed(run, files):
+def test_an_empty_model_is_not_written(run, files):
     words = ("train", "train.txt", "-a", "domination", "-p", "alpha=1000", "-m", "m.json")
     ran = run(*words)
     assert ran.code == 1
     assert "lower alpha=1000 below alpha_max=" in ran.err
-    assert "m.json was not written: add --allow-empty" in ran.err
+    assert "m.json was not written: the model uses no feature" in ran.err
     assert left_behind(files) == []
-    assert run(*words, "--allow-empty").code == 0
-    assert load_model("m.json").n_nonzero == 0

@@ -1,11 +1,9 @@
-"""Files of a command: what is read and how, where results go, scores, and Dask clusters."""
+"""Files of a command: what is read and how, where results go, and scores."""
 
 from __future__ import annotations
 
-import contextlib
-import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
 
 _TEXT_OPTIONS = {"label": None, "qid": None, "dtype": "float64", "storage": "auto"}
 _COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset", "features")
-HERE = "127.0.0.1:0"
-"""Where a local cluster shows its pages: to this machine only."""
 
 
 def check_files(
@@ -239,52 +235,3 @@ def read_scores(path: str, n_documents: int, described: str) -> FloatArray:
             f"{counted(n_documents, 'document')}: give one score per line, in the documents' order"
         )
     return scores
-
-
-def find_files(patterns: Sequence[str]) -> list[str]:
-    """Return the files that names and patterns stand for, in order."""
-    found: list[str] = []
-    for pattern in patterns:
-        matching = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]
-        if not matching:
-            raise FileError(f"no file matches {pattern!r}: check the pattern, and quote it")
-        found += matching
-    return found
-
-
-@contextlib.contextmanager
-def connect(where: str, say: Any) -> Iterator[Any]:
-    """Connect to a scheduler, or start processes on this machine that end with the command.
-
-    The link to the dashboard is printed.
-    """
-    from leanrank.cli.entry import say as print_line
-    from leanrank.errors import ClusterError
-    from leanrank.execution import available_cores
-
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingDependencyError("distributed", "dask", "--cluster") from error
-    kind, _, count = where.partition(":")
-    with contextlib.ExitStack() as stack:
-        address: Any = where
-        if kind == "local" and (not count or (count.isdecimal() and int(count) > 0)):
-            n_workers = int(count) if count else available_cores()
-            say(f"Starting {n_workers} worker{'s' * (n_workers != 1)}")
-            how = {"dashboard_address": HERE, "worker_dashboard_address": HERE, "silence_logs": 50}
-            address = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", **how
-            )
-            stack.enter_context(address)
-        elif "://" not in where:
-            raise InputError(
-                f"--cluster {where} is not known: use local, local:N or an address such as "
-                "tcp://host:8786"
-            )
-        try:
-            client = stack.enter_context(Client(address, timeout=10))
-        except (OSError, ValueError) as error:
-            raise ClusterError(f"no Dask scheduler answers at {where}: {error}") from error
-        print_line(f"Dask dashboard at {client.dashboard_link}")
-        yield client

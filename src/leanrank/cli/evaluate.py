@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,11 @@ from leanrank.cli.datafiles import (
     read_scores,
     write_scores,
 )
-from leanrank.errors import FileError, InputError
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.metrics import Evaluation
-    from leanrank.selection.compare import ComparedSet, SetParts
+    from leanrank.selection.compare import ComparedSet
 
 
 def predict(
@@ -201,28 +202,18 @@ def _write_per_query(result: Evaluation, path: str) -> None:
             writer.writerow([query, *("" if value != value else repr(value) for value in values)])
 
 
-SETS = "MQ2008,OHSUMED"
-PARTS = ("train", "vali", "test")
 WHOLE = 112
 """Columns that a table of all figures takes."""
 
-CONVENTIONS = {
-    "letor4": ("MQ2007", "MQ2008"),
-    "letor3": ("OHSUMED", "TD200", "HP200", "NP200"),
-    "mslr": ("MSLR",),
-}
-"""How the measures of public sets are computed in publications, by the first letters of the set."""
-
 
 def compare(
-    files: list[str] | None = None,
+    train: str,
+    vali: str,
+    test: str,
     /,
-    data: str | None = None,
-    sets: str = SETS,
-    folds: str | None = None,
     systems: str | None = None,
     choose_by: str = "map",
-    convention: str | None = None,
+    convention: str = "standard",
     scale: str | None = "auto",
     markdown: str | None = None,
     format: str | None = None,
@@ -236,40 +227,41 @@ def compare(
 
     Parameters
     ----------
-    files : [TRAIN VALI TEST]
-        Data in three files; without them, the sets of --data.
-    data : DIR
-        Folder of sets. [default: $LEANRANK_DATA]
-    sets : LIST
-        Folders of --data, with train, vali and test or folds.
-    folds : LIST
-        Folds of the sets. [default: all]
+    train : TRAIN
+        Training data.
+    vali : VALI
+        Data to choose parameters on.
+    test : TEST
+        Data to measure on.
     systems : LIST
         Systems to compare. [default: all]
     choose_by : MEASURE
         Measure used to choose parameters.
-    convention : NAME
-        Convention of the measures. [default: that of a public set, standard for your files]
     markdown : FILE
         Write the tables, or -.
     """
+    from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
-    check_files(files or [], markdown, json=json)
+    files = train, vali, test
+    check_files(files, markdown, json=json)
+    if "-" in files:
+        raise InputError("data are read more than once, so not from standard input: give files")
+    for file in files:
+        check_exists(file)
     with screen.progress() as say:
         from leanrank.execution import count_workers
-        from leanrank.selection import compare as comparison
+        from leanrank.selection.compare import SetParts, compare_systems
 
-        options.check_measures(choose_by, convention or "standard")
+        options.check_measures(choose_by, convention)
         check_scale(scale)
         chosen, left_out = _systems(systems)
-        if files:
-            if data is not None or folds is not None or sets != SETS:
-                raise InputError("--data, --sets and --folds are for folders: leave them out")
-            given = _own_files(files, convention or "standard", scale, format, read)
-        else:
-            given = _folders(data, sets, folds, convention, scale)
-        compared = comparison.compare_systems(
+        how = read_options(train, format, read) | ({} if format is None else {"format": format})
+        parts = SetParts(
+            Path(train), Path(vali), Path(test), scale=scale, options=tuple(sorted(how.items()))
+        )
+        given = {Path(test).name: (convention, [parts])}
+        compared = compare_systems(
             given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
         )
     from leanrank.selection import tables
@@ -299,62 +291,6 @@ def _systems(given: str | None) -> tuple[list[str], list[str]]:
         for name in missing
     ]
     return [name for name in names if name not in missing], sentences
-
-
-def _own_files(
-    files: list[str], convention: str, scale: str | None, format: str | None, read: list[str] | None
-) -> dict[str, tuple[str, list[SetParts]]]:
-    from pathlib import Path
-
-    from leanrank.data.formats import check_exists
-    from leanrank.selection.compare import SetParts
-
-    if len(files) != 3:
-        raise InputError(
-            f"{len(files)} file{'s were' if len(files) > 1 else ' was'} given: give three, for "
-            "training, validation and test"
-        )
-    for file in files:
-        if file == "-":
-            raise InputError("data are read more than once, so not from standard input: give files")
-        check_exists(file)
-    how = read_options(files[0], format, read)
-    if format is not None:
-        how["format"] = format
-    train, vali, test = map(Path, files)
-    parts = SetParts(train, vali, test, scale=scale, options=tuple(sorted(how.items())))
-    return {test.name: (convention, [parts])}
-
-
-def _folders(
-    data: str | None, sets: str, folds: str | None, convention: str | None, scale: str | None
-) -> dict[str, tuple[str, list[SetParts]]]:
-    """Return the splits of sets in folders, which hold Fold1, Fold2, … or one split."""
-    import os
-    import re
-    from pathlib import Path
-
-    from leanrank.selection.compare import SetParts
-
-    given = data or os.environ.get("LEANRANK_DATA")
-    if not given:
-        raise InputError("give three files, or the folder of sets with --data")
-    if folds is not None and not re.fullmatch(r"\d+(,\d+)*", folds):
-        raise InputError(f"--folds {folds}: write numbers, such as 1,2")
-    found = {}
-    for name in (word.strip() for word in sets.split(",")):
-        folder = Path(given, name)
-        parts = [folder / f"Fold{n}" for n in folds.split(",")] if folds else []
-        splits = []
-        for place in parts or sorted(folder.glob("Fold[0-9]*")) or [folder]:
-            files = [next(iter(sorted(place.glob(f"{part}*"))), place) for part in PARTS]
-            if place in files:
-                raise FileError(f"{place}: holds no {PARTS[files.index(place)]} file")
-            train, vali, test = files
-            splits.append(SetParts(train, vali, test, scale=scale))
-        own = next((each for each, names in CONVENTIONS.items() if name.startswith(names)), None)
-        found[name] = (convention or own or "standard", splits)
-    return found
 
 
 def _print_set(console: Any, one: ComparedSet) -> None:

@@ -184,22 +184,21 @@ def read_names(path: str | None) -> dict[str, Any]:
     types: dict[str, str] = {}
     reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
     try:
-        if not {"feature", "name"} <= set(reader.fieldnames or ()):
-            raise ParseError("the header must have feature and name", path=path, line=1)
-        for row in reader:
-            feature, name, line = row["feature"], row["name"], reader.line_num
-            if not feature or not name:
-                raise ParseError("a feature or a name is empty", path=path, line=line)
-            if feature in names:
-                raise ParseError(f"{feature!r} is named twice", path=path, line=line)
-            names[feature] = name
-            shift = parse_number(row.get("shift") or "0", "shift", path, line)
-            if shift != 0:
-                shifts[name] = shift
-            if row.get("type"):
-                types[name] = row["type"]
+        rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ParseError(f"this is no CSV text ({error})", path=path) from error
+    if not {"feature", "name"} <= set(reader.fieldnames or ()):
+        raise ParseError("the header must have feature and name", path=path, line=1)
+    for line, row in rows:
+        feature, name = row["feature"], row["name"]
+        if not feature or not name or feature in names:
+            raise ParseError(f"feature {feature!r} has no name, or two", path=path, line=line)
+        names[feature] = name
+        shift = parse_number(row.get("shift") or "0", "shift", path, line)
+        if shift != 0:
+            shifts[name] = shift
+        if row.get("type"):
+            types[name] = row["type"]
     return {"names": names, "shifts": shifts, "types": types}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files
+from leanrank.cli.datafiles import check_files, read_table
 from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def fuse(
         say(f"Reading {qrels}")
         judged = as_qrels(qrels)
         if query_features is not None:
-            how["query_features"] = read_columns(query_features)
+            how["query_features"] = read_table(query_features, {"qid"})
         if baseline is not None:
             how["baseline"] = read_weights(baseline)
         say(f"Learning the weights of {len(loaded)} runs")
@@ -95,24 +95,6 @@ def fuse(
         show(found)
         if output is not None:
             screen.screen().print(f"Written to {output}", soft_wrap=True)
-
-
-def read_columns(file: str) -> dict[str, Any]:
-    """Read the columns of a CSV; those whose cells are all numbers become numbers."""
-    import csv
-
-    import numpy as np
-
-    with open(file, newline="", encoding="utf-8-sig") as lines:
-        rows = list(csv.DictReader(lines))
-    columns: dict[str, Any] = {}
-    for name in rows[0] if rows else ():
-        cells = np.array([row[name] or "" for row in rows])
-        try:
-            columns[name] = cells if name == "qid" else cells.astype(np.float64)
-        except ValueError:
-            columns[name] = cells
-    return columns
 
 
 def read_weights(text: str) -> dict[str, float]:
@@ -138,14 +120,12 @@ def write_weights(found: Fusion, target: str | None, output: str) -> None:
     """Write what an engine takes, or the weights alone."""
     import json
 
-    if target is None:
-        text = json.dumps(described(found), indent=2, ensure_ascii=False) + "\n"
-    else:
-        text = request_of(found, target, found.weights)
-        if found.weights_by_type:  # one for each type of query, and one for all others
-            kinds = {**found.weights_by_type, "others": found.weights}
-            requests = {k: json.loads(request_of(found, target, w)) for k, w in kinds.items()}
-            text = json.dumps(requests, indent=2, ensure_ascii=False) + "\n"
+    content: Any = described(found)
+    if target is not None:  # a request for each type of query, and one for all others
+        kinds = {**found.weights_by_type, "others": found.weights}
+        content = {kind: json.loads(request_of(found, target, own)) for kind, own in kinds.items()}
+        content = content if found.weights_by_type else content["others"]
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     with atomic_write(output) as out:
         out.write(text)
 

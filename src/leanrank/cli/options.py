@@ -50,11 +50,9 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from typer import Argument, Context, Option
-from typer.models import ParameterInfo
+from typer import Argument, Option
 
 from leanrank.errors import InputError, suggest
 
@@ -63,12 +61,6 @@ if TYPE_CHECKING:
     from leanrank.model import Model
 
 DEFAULT_MEASURES = "ndcg@10,map"
-COMPLETERS = {
-    "algorithm": "complete_algorithm",
-    "system": "complete_algorithm",
-    "parameter": "complete_parameter",
-}
-"""Functions of ``cli.systems`` that complete an option in the shell."""
 
 _PARAMETERS = "\n\nParameters\n----------\n"
 _ENTRY = re.compile(
@@ -84,37 +76,28 @@ def explained(command: Callable[..., Any]) -> Callable[..., Any]:
 
     Its section "Parameters" has an entry ``name : -x --long METAVAR >= MIN`` per option, of which
     all but the name may be missing, with the help below it. Options that this module explains need
-    no entry. Parameters that stand before a slash in the signature are arguments; annotations with
-    an ``Option`` stay.
+    no entry. Parameters that stand before a slash in the signature are arguments.
     """
     text, entries = _entries(command.__doc__)
     entries = _entries(__doc__)[1] | entries
-    hints = get_type_hints(command, include_extras=True)
-    parameters = []
+    hints, arguments, parameters = get_type_hints(command), [], []
     for one in inspect.signature(command).parameters.values():
+        flags, metavar, least, words = entries[one.name]
+        how: dict[str, Any] = {"help": " ".join(words.split()), "metavar": metavar or None}
+        if least:
+            how["min"] = int(least)
+        if one.kind is one.POSITIONAL_ONLY:
+            arguments.append(one.name)
+            kind: Any = Argument(show_default=False, **how)
+        else:
+            dashed = () if "--" in flags else (f"--{one.name.replace('_', '-')}",)
+            kind = Option(*dashed, *flags.split(), **how)
         hint = hints[one.name]
-        own = any(isinstance(each, ParameterInfo) for each in getattr(hint, "__metadata__", ()))
-        if not own and hint is not Context:
-            flags, metavar, least, words = entries[one.name]
-            how: dict[str, Any] = {"help": " ".join(words.split()), "metavar": metavar or None}
-            if least:
-                how["min"] = int(least)
-            if one.name in COMPLETERS:
-                systems = import_module("leanrank.cli.systems")
-                how["autocompletion"] = getattr(systems, COMPLETERS[one.name])
-            if one.kind is one.POSITIONAL_ONLY:
-                hint = Annotated[hint, Argument(show_default=False, **how)]
-            else:
-                dashed = () if "--" in flags else (f"--{one.name.replace('_', '-')}",)
-                hint = Annotated[hint, Option(*dashed, *flags.split(), **how)]
-        parameters.append(one.replace(annotation=hint, kind=one.KEYWORD_ONLY))
+        parameters.append(one.replace(annotation=Annotated[hint, kind], kind=one.KEYWORD_ONLY))
 
     @wraps(command)
     def run(**given: Any) -> Any:
-        signature = inspect.signature(command)
-        bound = signature.bind_partial()
-        bound.arguments.update(given)
-        return command(*bound.args, **bound.kwargs)
+        return command(*[given.pop(name) for name in arguments], **given)
 
     # without defaults first: keyword-only parameters may stand in any order
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -181,15 +164,6 @@ def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int
         if name in defaults and value is not None:
             parameters.setdefault(name, value)
     return chosen(**(system.own_parameters | parameters))
-
-
-def check_able(name: str, what: str, needs: str) -> None:
-    """Reject a system that lacks what its entry in the registry calls ``what``."""
-    from leanrank.registry import SYSTEMS, ranker_names
-
-    if name in SYSTEMS and not getattr(SYSTEMS[name], what):
-        able = sorted(each for each in ranker_names() if getattr(SYSTEMS[each], what))
-        raise InputError(f"{name} needs {needs}, or choose from {', '.join(able)}")
 
 
 def parse_parameters(

@@ -176,9 +176,8 @@ def diff(
 
 def check(
     model: str,
-    data: str | None = None,
+    data: str,
     /,
-    clicks: str | None = None,
     measures: str = options.DEFAULT_MEASURES,
     output: str | None = None,
     format: str | None = None,
@@ -196,12 +195,10 @@ def check(
         The model in use, or -.
     data : DATA
         Today's documents, or -; labels are optional.
-    clicks : LOG
-        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
     output : -o FILE
         Write a page about it.
     """
-    check_files([model, data, clicks], page=output, json=json)
+    check_files([model, data], page=output, json=json)
     with screen.progress() as report:
         from leanrank.model import load_model
         from leanrank.service.check import check as compare
@@ -209,8 +206,8 @@ def check(
 
         options.check_measures(measures, "standard")
         known = load_model(model)
-        report(f"Reading {clicks or data}")
-        documents = read_documents(data, clicks, [known], format, read)
+        report(f"Reading {data}")
+        documents = read_documents(data, None, [known], format, read)
         report("Checking")
         found = compare(known, *documents, measures=measures, n_jobs=jobs)
         if output is not None:
@@ -278,25 +275,15 @@ def judge_next(
     other = models[1] if against is not None else None
     documents = read_documents(pool, None, models, format, read)
     rows, worth, data = choose(models[0], *documents, n=number, against=other)
-    scores = models[0].predict(data)[rows]
-    found = [
-        {"query": str(query), "document": name, "worth": value, "score": score}
-        for query, name, value, score in zip(
-            data.qid[rows].tolist(),
-            names_of(data, rows.tolist()),
-            worth.tolist(),
-            scores.tolist(),
-            strict=True,
-        )
-    ]
+    scores = models[0].predict(data)[rows].tolist()
+    queries, names = map(str, data.qid[rows].tolist()), names_of(data, rows.tolist())
+    found = list(zip(queries, names, worth.tolist(), scores, strict=True))
+    heads = ("query", "document", "worth", "score")
     if json:
-        screen.print_json({"judge": found})
+        screen.print_json({"judge": [dict(zip(heads, row, strict=True)) for row in found]})
         return
-    cells = [
-        [each["query"], each["document"], f"{each['worth']:.3g}", f"{each['score']:.3f}"]
-        for each in found
-    ]
+    cells = [[query, name, f"{value:.3g}", f"{score:.3f}"] for query, name, value, score in found]
     console = screen.screen()
-    console.print(screen.plain_table("query", "document", "worth", "score", rows=cells))
+    console.print(screen.plain_table(*heads, rows=cells))
     what = "variance of the difference" if other else "expected change of the loss"
     console.print(f"worth: {what}", style="dim")

@@ -7,8 +7,6 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
-from typer import Context
-
 from leanrank._files import make_folder
 from leanrank.cli import screen
 from leanrank.errors import LeanrankError
@@ -101,19 +99,6 @@ def _of_another(sentence: str, name: str) -> str:
     return next((entry["meaning"] for entry in entries if entry["name"] == name), "")
 
 
-def complete_algorithm() -> list[tuple[str, str]]:
-    """Complete what ``--algorithm`` takes."""
-    return [(name, system.purpose) for name, system in _fitted().items()]
-
-
-def complete_parameter(context: Context, incomplete: str) -> list[tuple[str, str]]:
-    """Complete what ``-p`` takes, for the algorithm that stands before it."""
-    chosen = _fitted().get(context.params.get("algorithm") or "lean")
-    if chosen is None or "=" in incomplete:
-        return []
-    return [(f"{entry['name']}=", entry["meaning"]) for entry in describe(chosen.load())]
-
-
 def _fitted() -> dict[str, System]:
     return {name: system for name, system in SYSTEMS.items() if system.space is not None}
 
@@ -128,11 +113,7 @@ def _summary(system: System) -> dict[str, Any]:
     } | {able: getattr(system, able) for able in CAPABILITIES}
 
 
-def warmup(
-    names: list[str] | None = None,
-    /,
-    json: bool = False,
-) -> None:
+def warmup(names: list[str] | None = None, /) -> None:
     """Compile now what would otherwise be compiled when it is first used.
 
     Compiled code is kept in NUMBA_CACHE_DIR, or beside the package. In a container image: RUN
@@ -156,15 +137,8 @@ def warmup(
             say(f"Fitting {system.title}")
             _fit(system, data)
     seconds = compile_seconds() - before
-    if json:
-        screen.print_json(
-            {"systems": [s.name for s in systems], "seconds_compiling": round(seconds, 3)}
-        )
-    else:
-        count = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
-        screen.screen().print(
-            f"Ready: {count}, reading and measuring; {seconds:.1f} s of compiling."
-        )
+    count = "1 system" if len(systems) == 1 else f"{len(systems)} systems"
+    screen.screen().print(f"Ready: {count}, reading and measuring; {seconds:.1f} s of compiling.")
 
 
 def _read_and_measure() -> RankingData:
@@ -210,7 +184,7 @@ MAX_FEATURES = 10
 SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
 
 
-def demo(output: str = "demo-output", json: bool = False) -> None:
+def demo(output: str = "demo-output") -> None:
     """Learn on the sample set and compare with simple rules.
 
     The sample set is a small web search that comes with leanrank; nothing is downloaded.
@@ -235,20 +209,14 @@ def demo(output: str = "demo-output", json: bool = False) -> None:
         rule, columns = _compare(ranker.model_, train, test)
         model = with_notes(ranker.model_, measures={"test": columns["leanrank"].means})
         model.save(path)
-    if json:
-        measures = {name.replace(" ", "_"): one.means for name, one in columns.items()}
-        found = {"model": path, "parameters": model.provenance["parameters"]}
-        found |= {"weights": model.weights, "best_feature": rule, "measures": measures}
-        screen.print_json(found)
-    else:
-        facts = {
-            "data": "a small web search with a known truth, part of leanrank",
-            "training": screen.data_summary(train),
-            "test": f"{test.n_queries} queries, {len(test):,} documents",
-            "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by the "
-            "loss on held-out training queries",
-        }
-        _print(path, model, rule, columns, facts, ranker.front_)
+    facts = {
+        "data": "a small web search with a known truth, part of leanrank",
+        "training": screen.data_summary(train),
+        "test": f"{test.n_queries} queries, {len(test):,} documents",
+        "ranker": f"LeanRanker(max_features={MAX_FEATURES}): a sum of curves, chosen by the "
+        "loss on held-out training queries",
+    }
+    _print(path, model, rule, columns, facts, ranker.front_)
 
 
 def _compare(

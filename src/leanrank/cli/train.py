@@ -1,4 +1,4 @@
-"""``leanrank train``: learn a model in memory, again, from a stream or on a cluster."""
+"""``leanrank train``: learn a model in memory, again, or from a stream."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ import typer
 from leanrank.cli import options, screen
 from leanrank.cli.datafiles import (
     check_files,
-    connect,
-    find_files,
     read_data,
     read_documents,
     read_options,
 )
 from leanrank.cli.entry import FAILED
 from leanrank.cli.entry import say as print_line
-from leanrank.cli.tune import write_page
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from leanrank.data import RankingData
+    from leanrank.metrics import Evaluation
     from leanrank.model import Model
 
 Say = Callable[[str], None]
 Fitted = tuple["Model", dict[str, Any], dict[str, str]]
 """The model, the data to measure it on, and facts to print."""
 
-NEEDS_ALL = {"report": "--report", "target": "--to", "fill": "--fill", "start": "--from"}
+NEEDS_ALL = {"target": "--to", "fill": "--fill", "start": "--from"}
 
 
 def train(
@@ -47,16 +45,13 @@ def train(
     read: list[str] | None = None,
     measures: str = options.DEFAULT_MEASURES,
     convention: str = "standard",
-    report: str | None = None,
     seed: int | None = None,
     jobs: int = -1,
     stream: bool = False,
     checkpoint: str | None = None,
     every: int | None = None,
-    cluster: str | None = None,
     start: str | None = None,
     without_summary: bool = False,
-    allow_empty: bool = False,
     json: bool = False,
 ) -> None:
     """Learn a ranking function and write it as a model file.
@@ -66,18 +61,16 @@ def train(
     Parameters
     ----------
     data : TRAIN
-        Training data, or -; several files with --stream or --cluster, which also takes a pattern
-        such as 'part-*.parquet'. A .arrow file is mapped: it may be larger than memory.
+        Training data, or -; several files with --stream. A .arrow file is mapped: it may be larger
+        than memory.
     algorithm : -a NAME
-        System to fit, one of `leanrank systems`. [default: lean; domination for .arrow files or
-        with --cluster, minbatsrank with --stream]
+        System to fit, one of `leanrank systems`. [default: lean; domination for .arrow files,
+        minbatsrank with --stream]
     parameter : -p NAME=VALUE
         A parameter; may be repeated. `leanrank systems NAME` lists them.
     vali : FILE
         Validation data to measure on. They do not change the model, unless -p patience=N asks to
         stop after N rounds or passes without a better one and to keep the best.
-    report : FILE
-        Write a page about the model; with --vali.
     seed : N >= 0
         Seed of an algorithm that draws at random.
     stream :
@@ -86,46 +79,33 @@ def train(
         With --stream: resume from this file if it exists, and keep it up to date.
     every : N
         With --stream: queries between checkpoints.
-    cluster : WHERE
-        Fit on Dask, a file being a partition: local, local:N for N processes, or the address of a
-        scheduler such as tcp://host:8786, whose workers see the same files.
     start : --from MODEL
         Learn again from TRAIN what LeanRanker learned before: the same terms and strength, from
         its weights.
     without_summary :
         Keep no summary of the features in the model, which `leanrank check` needs.
-    allow_empty :
-        Write a model even if it uses no feature.
     """
     request = Request(**locals())
     request.parameter, request.read = parameter or [], read or []
-    check_files([*data, vali, start], model, checkpoint, page=report, json=json)
+    check_files([*data, vali, start], model, checkpoint, json=json)
     fit = _way_to_fit(request)
     with screen.progress() as say:
         from leanrank.data.scaling.spread import check_scale
-        from leanrank.metrics import evaluate
 
         options.check_measures(measures, convention)
         check_scale(scale)
         options.check_target(target, scale)
         fitted, sets, facts = fit(request, say)
-        if fitted.n_nonzero == 0 and not allow_empty:
-            print_line(f"error: {model} was not written: add --allow-empty to write an empty model")
+        if fitted.n_nonzero == 0:
+            print_line(f"error: {model} was not written: the model uses no feature")
             raise typer.Exit(FAILED)
         if "training" in sets:
             options.check_exportable(target, fitted, sets["training"])
         if without_summary:
             fitted = fitted.replace(summary=None)
         say("Measuring")
-        how: dict[str, Any] = {"measures": measures, "convention": convention}
-        columns = {name: evaluate(part, fitted.predict(part), **how) for name, part in sets.items()}
-        if columns:
-            means = {name: each.means for name, each in columns.items()}
-            fitted = with_notes(fitted, measures=means)
+        fitted, columns = measured(fitted, sets, measures=measures, convention=convention)
         fitted.save(model)
-        if report is not None:
-            say("Writing the report")
-            _write_report(fitted, sets, request)
     made = fitted.provenance
     if json:
         sizes = {"training": made["data"]} | {k: screen.sizes(part) for k, part in sets.items()}
@@ -144,27 +124,23 @@ def train(
     console.print()
     screen.print_model(console, fitted, columns)
     console.print()
-    screen.print_written(console, {"Model": model, "Report": report})
+    screen.print_written(console, {"Model": model})
 
 
 def _way_to_fit(request: Request) -> Callable[[Request, Say], Fitted]:
     """Return the function that fits, and reject options that have no effect together."""
-    elsewhere = "--stream" * request.stream or "--cluster" * (request.cluster is not None)
+    if request.stream:
+        for name, option in NEEDS_ALL.items():
+            if getattr(request, name):
+                raise InputError(f"{option} needs all data in memory: leave --stream out")
+        return fit_stream
     for option in ("checkpoint", "every"):
-        if getattr(request, option) is not None and not request.stream:
+        if getattr(request, option) is not None:
             raise InputError(f"--{option} is for streams: add --stream, or leave it out")
-    for name, option in NEEDS_ALL.items():
-        if getattr(request, name) and elsewhere:
-            raise InputError(f"{option} needs all data in memory: leave {elsewhere} out")
-    if request.report is not None and request.vali is None:
-        raise InputError("--report needs --vali FILE to measure on: add it")
-    n_files = len(request.data)
-    if n_files > 1 and not elsewhere:
+    if len(request.data) > 1:
         raise InputError(
-            f"{n_files} training files were given: give one, or add --stream or --cluster"
+            f"{len(request.data)} training files were given: give one, or add --stream"
         )
-    if elsewhere:
-        return fit_stream if request.stream else fit_on_cluster
     return fit_in_memory if request.start is None else fit_again
 
 
@@ -255,47 +231,10 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     model = with_notes(model, data=sizes | {"features": model.n_features})
     # validation data may have fewer or more features than the stream had
     sets = {} if held_out is None else {"validation": resized(held_out, model.n_features)}
-    facts = {"stream": _counts(model, len(request.data)), "checkpoint": request.checkpoint or ""}
+    counts = [f"{count:,} {name}" for name, count in model.provenance["data"].items()]
+    n_files = f"{len(request.data)} file{'s' * (len(request.data) != 1)}"
+    facts = {"stream": ", ".join([n_files, *counts]), "checkpoint": request.checkpoint or ""}
     return model, sets, facts
-
-
-def fit_on_cluster(request: Request, say: Say) -> Fitted:
-    """Fit files on a Dask cluster."""
-    import dask
-
-    from leanrank.data.scaling.spread import scale_wanted
-    from leanrank.model.writing import as_model
-    from leanrank.rankers.dask import data_on_cluster
-    from leanrank.rankers.inputs import warn_of_units
-
-    where, files = request.cluster, find_files(request.data)
-    options.check_able(
-        request.algorithm or "domination", "cluster", "all data in memory: leave --cluster out"
-    )
-    ranker = _ranker(request, "domination")
-    with connect(where, say) as client:
-        say(f"Reading {len(files)} file{'s' * (len(files) != 1)} on {where}")
-        parts = [dask.delayed(read_data)(file, request.format, request.read) for file in files]
-        data = data_on_cluster(ranker, parts, any_units=True)
-        curves = _has_curves(ranker)
-        choice = scale_wanted(data, request.scale, curves=curves)
-        normalizer = choice.make()
-        if normalizer is not None:
-            say(f"Scaling {len(data):,} documents")
-            data = data.scaled(normalizer)
-        elif request.scale != "auto" and not curves:
-            warn_of_units(data, slow=ranker._slow_unscaled)
-        _show_progress(ranker, say)
-        ranker.fit(data)
-        model = with_notes(as_model(ranker, normalizer), data=screen.sizes(data))
-        workers, threads = len(client.nthreads()), sum(client.nthreads().values())
-        facts = {
-            "training": _counts(model, len(files)),
-            "cluster": f"{where}, {workers} workers, {threads} threads",
-            "partitions": data.how,
-            "scaled": choice.reason,
-        }
-    return model, _validation(request, say, model.n_features), facts
 
 
 def described(model: Model, training: RankingData) -> Model:
@@ -307,15 +246,18 @@ def described(model: Model, training: RankingData) -> Model:
     return model if model.summary else with_summary(model, training)
 
 
+def measured(model: Model, sets: dict[str, Any], **how: Any) -> tuple[Model, dict[str, Evaluation]]:
+    """Evaluate a model on some data, and note the means in it."""
+    from leanrank.metrics import evaluate
+
+    columns = {name: evaluate(part, model.predict(part), **how) for name, part in sets.items()}
+    means = {name: each.means for name, each in columns.items()}
+    return with_notes(model, measures=means) if means else model, columns
+
+
 def with_notes(model: Model, **notes: Any) -> Model:
     """Add entries, such as what was measured, to how the model was made."""
     return model.replace(provenance={**model.provenance, **notes})
-
-
-def _counts(model: Model, n_files: int) -> str:
-    data = model.provenance["data"]
-    counts = (f"{data[name]:,} {name}" for name in ("queries", "documents", "features"))
-    return ", ".join([f"{n_files} file{'s' * (n_files != 1)}", *counts])
 
 
 def _ranker(request: Request, default: str) -> Any:
@@ -361,23 +303,16 @@ def _show_progress(ranker: Any, say: Say) -> None:
     ranker.set_params(callback=show)
 
 
-def _write_report(model: Model, sets: dict[str, RankingData], request: Request) -> None:
-    from leanrank.metrics import parse_measures
-    from leanrank.report import study_of_model
-
-    names = [measure.name for measure in parse_measures(request.measures)]
-    how: dict[str, Any] = {"measures": names, "convention": request.convention}
-    study = study_of_model(model, sets["training"], sets["validation"], measure=names[0], **how)
-    files = {"training": request.data[0], "validation": request.vali}
-    write_page(study, request.report, jobs=request.jobs, files=files)
-
-
 def _stream_ranker(request: Request) -> tuple[Any, int]:
     """Return the ranker of a stream, and how many passes are asked for."""
-    options.check_able(
-        request.algorithm or "minbatsrank", "streams", "all data at once: leave --stream out"
-    )
-    ranker = _ranker(request, "minbatsrank")
+    from leanrank.registry import SYSTEMS, ranker_names
+
+    ranker, name = _ranker(request, "minbatsrank"), request.algorithm or "minbatsrank"
+    if not SYSTEMS[name].streams:
+        able = ", ".join(sorted(each for each in ranker_names() if SYSTEMS[each].streams))
+        raise InputError(
+            f"{name} needs all data at once: leave --stream out, or choose from {able}"
+        )
     given = {word.partition("=")[0].strip() for word in request.parameter}
     if "l1" not in given and "l1" in ranker.get_params():
         # A strength for the whole run needs its length, which a stream does not know.

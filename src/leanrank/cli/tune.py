@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files, read_costs, read_data, read_options
+from leanrank.cli.datafiles import check_files, read_costs, read_data
 from leanrank.cli.entry import INTERRUPTED, command_line
-from leanrank.errors import InputError, LeanrankError
+from leanrank.cli.train import described, measured
+from leanrank.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leanrank.data import RankingData
-    from leanrank.metrics import Evaluation
     from leanrank.model import Model
     from leanrank.selection.search import Progress
     from leanrank.selection.study import Study
@@ -60,7 +59,7 @@ def tune(
     vali : FILE
         Validation data; without, cross-validation.
     test : FILE
-        Test data: read once, after the choice.
+        Test data: measured once, after the choice.
     max_features : N >= 1
         At most N features.
     min_ndcg : VALUE
@@ -90,30 +89,29 @@ def tune(
     report : FILE
         Write a page to look at all models.
     """
-    from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
+    from leanrank.selection.costs import read_seconds
 
     check_files([data, vali, test, costs], model, journal, page=report, json=json)
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
     wanted = _wanted(min_ndcg, min_measure or [])
-    seconds = _seconds(budget, trials)
+    seconds = None if budget is None else read_seconds(budget, "--budget")
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
     options.check_target(target, scale)
     names = _systems(systems)
-    if test is not None:  # it is read when the search is over
-        check_exists(test)
-        read_options(test, format, read)
     with screen.progress() as tell:
+        from leanrank.metrics.judge import Judge
         from leanrank.selection.tuning import tune as search
 
         tell("Reading data")
         raw = {"training": read_data(data, format, read)}
         n_features = raw["training"].n_features
-        if vali is not None:
-            raw["validation"] = read_data(vali, format, read, n_features=n_features)
+        for name, file in (("validation", vali), ("test", test)):
+            if file is not None:
+                raw[name] = read_data(file, format, read, n_features=n_features)
         table = read_costs(costs, raw["training"].feature_names, n_features)
         study = search(
             raw["training"],
@@ -137,13 +135,10 @@ def tune(
             progress=lambda at: tell(_doing(at)),
         )
         tell("Measuring")
-        if test is not None:
-            try:
-                raw["test"] = read_data(test, format, read, n_features=n_features)
-            except LeanrankError as error:  # the search is not to be lost
-                _finished(study, raw, refit)[0].save(model)
-                raise InputError(f"{error} (the chosen model is in {model})") from error
-        final, columns = _finished(study, raw, refit)
+        judged = raw if refit != "both" else {k: v for k, v in raw.items() if k != "validation"}
+        final = described(study.model, raw["training"])
+        how = {"measures": study.measures, "convention": Judge(measure, convention).rules}
+        final, columns = measured(final, judged, **how)
         options.check_exportable(target, final, raw["training"])
         final.save(model)
         if report is not None:
@@ -170,25 +165,16 @@ def _doing(at: Progress) -> str:
 def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
     wanted = {} if min_ndcg is None else {"ndcg@10": min_ndcg}
     for word in given:
-        name, _, value = word.partition("=")
+        name, _, value = (part.strip() for part in word.partition("="))
+        if name in wanted:
+            raise InputError(f"--min-measure {word}: {name} has a bound already")
         try:
-            number = float(value)
+            wanted[name] = float(value)
         except ValueError:
             raise InputError(
                 f"--min-measure {word}: write a measure and a number, such as map=0.4"
             ) from None
-        if name.strip() in wanted:
-            raise InputError(f"--min-measure {word}: {name.strip()} has a bound already")
-        wanted[name.strip()] = number
     return wanted
-
-
-def _seconds(budget: str | None, trials: int | None) -> float | None:
-    from leanrank.selection.costs import read_seconds
-
-    if budget is not None and trials is not None:
-        raise InputError("--budget and --trials both say when to stop: give one")
-    return None if budget is None else read_seconds(budget, "--budget")
 
 
 def _systems(given: str | None) -> list[str] | None:
@@ -202,24 +188,6 @@ def _systems(given: str | None) -> list[str] | None:
         if name in PEERS:
             raise InputError(f"--systems {name}: this is for leanrank compare only: leave it out")
     return names
-
-
-def _finished(
-    study: Study, raw: dict[str, RankingData], refit: str
-) -> tuple[Model, dict[str, Evaluation]]:
-    """Return the chosen model with its origin, and measure it as the report does."""
-    from leanrank.cli.train import described, with_notes
-    from leanrank.metrics import evaluate
-    from leanrank.metrics.judge import Judge
-
-    final = described(study.model, raw["training"])
-    rules = Judge(study.measure, study.convention).rules
-    columns = {
-        name: evaluate(part, final.predict(part), measures=study.measures, convention=rules)
-        for name, part in raw.items()
-        if name != "validation" or refit != "both"  # the model was fitted to it
-    }
-    return with_notes(final, measures={k: each.means for k, each in columns.items()}), columns
 
 
 def _print_json(

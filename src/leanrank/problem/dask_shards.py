@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from typing import Any
 from uuid import uuid4
 
 from leanrank.data.dask import LONGEST_WITHOUT_WORKERS, wait_for
 from leanrank.data.dask.partitions import Partitions, Rows
-from leanrank.data.ranking_data import RankingData
 from leanrank.errors import ClusterError, InputError
 from leanrank.problem.shard import Shard, Sums
 from leanrank.problem.sharded import Node, Shards, add_along_tree
@@ -72,16 +70,6 @@ class DaskShards(Shards):
         """Apply a function to all shards, where they are."""
         found = self._all(_applied, (function, arguments, each))
         return [found[0, at] for at in range(self.n_shards)]
-
-    def transformed(self, function: Callable[..., RankingData]) -> DaskShards:
-        """Return other shards, of data that a function makes of these where they are."""
-        made = copy(self)
-        made.name, made._places = _new_name(), {}
-        made.futures = [
-            self.client.submit(_transform, future, function, key=_key(made.name, at))
-            for at, future in enumerate(self.futures)
-        ]
-        return made
 
     def _all(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Node, Any]:
         """Call a function for all shards where they are, until each has answered."""
@@ -206,10 +194,6 @@ def _too_many_deaths(why: Any) -> str:
 
 def _make_shard(rows: Rows) -> Shard:
     return Shard(*rows)
-
-
-def _transform(shard: Shard, function: Callable[..., RankingData]) -> Shard:
-    return Shard(function(shard.data), shard.gain_weight)
 
 
 async def _applied(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -59,11 +59,6 @@ class ClusterData:
         """Return the widest and the narrowest feature, if they differ very much."""
         return wide_spread_of_parts(self._apply, len(self), self.feature_names)
 
-    def scaled(self, normalizer: Any) -> ClusterData:
-        """Return the data as a normaliser scales them, which learns from them first."""
-        normalizer.fit_parts(self._apply, self.n_features, self.feature_names)
-        return replace(self, X=self.X.transformed(normalizer.transform))
-
     def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
         found = self.X.map(_of_features, function, *more)
         return [each for each in found if each is not None]
@@ -80,13 +75,9 @@ def data_on_cluster(
     qid: Any = None,
     *,
     preferences: Any = None,
-    any_units: bool = False,
     **given: Any,
 ) -> ClusterData:
-    """Read a collection for one fit of a ranker or several; the labels stay with the documents.
-
-    With ``any_units`` nothing is said about features of very different spread.
-    """
+    """Read a collection for one fit of a ranker or several; the labels stay with the documents."""
     check_parameters(ranker)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
@@ -114,7 +105,7 @@ def data_on_cluster(
         partitions.how,
     )
     take_names(ranker, data)
-    if not ranker._takes_nan and not any_units:
+    if not ranker._takes_nan:
         warn_of_units(data, slow=ranker._slow_unscaled)
     return data
 

@@ -203,5 +203,4 @@ def test_a_model_without_features_is_mentioned(run, files):
     ran = run(*words)
     assert ran.code == 1
     assert "learned a model without features from the stream" in ran.err
-    assert "m.json was not written: add --allow-empty" in ran.err
-    assert run(*words, "--allow-empty").code == 0
+    assert "m.json was not written: the model uses no feature" in ran.err

@@ -57,21 +57,6 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._learn(lambda function, *more: [function(matrix, *more)])
         return self
 
-    def fit_parts(self, apply: Apply, n_features: int, names: Sequence[str] | None = None) -> Any:
-        """Learn from a matrix in several parts, which have been checked.
-
-        Parameters
-        ----------
-        apply : callable
-            ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
-        n_features : int
-        names : sequence of str, optional
-            Of the features.
-        """
-        self._take_names(n_features, names)
-        self._learn(apply)
-        return self
-
     def transform(self, X: Any, qid: Any = None) -> Any:
         """Scale the documents.
 
