@@ -156,7 +156,13 @@ def _judge(request: SimpleNamespace) -> None:
         return
     console = screen.screen(error=request.per_query == "-")
     if tests:
-        console.print(screen.compared_table("baseline", "scores", tests))
+        heads = ("measure", "baseline", "scores", "difference", "95% interval", "p")
+        rows = [
+            [name, screen.number(one.mean_a), screen.number(one.mean_b), *screen.difference(one),
+             f"{one.p_randomization:.2g}"]
+            for name, one in tests.items()
+        ]  # fmt: skip
+        console.print(screen.plain_table(*heads, rows=rows))
     else:
         console.print(screen.measures_table({"mean": result}))
     n_queries = len(result.query_ids)
@@ -182,8 +188,11 @@ def _estimate(request: SimpleNamespace) -> None:
         return
     console = screen.screen()
     kind = "clicks per list" if value.discount == "none" else "discounted clicks per list"
-    estimates = {"logged": value.logged, **value.estimates}
-    console.print(screen.clicks_table(kind, estimates))
+    rows = [
+        [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
+        for name, one in {"logged": value.logged, **value.estimates}.items()
+    ]
+    console.print(screen.plain_table(kind, "value", "95% interval", rows=rows))
     console.print(
         f"{value.n_lists:,} lists, {value.effective_lists:,.0f} effective, ranks 1 to "
         f"{value.depth}, mean weight at the last {value.mean_weight[-1]:.2f}",

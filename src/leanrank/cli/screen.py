@@ -167,30 +167,10 @@ def plain_table(*columns: str, rows: Iterable[Sequence[Any]] = (), justify: Any 
     return table
 
 
-def compared_table(first: str, second: str, comparisons: Mapping[str, Comparison]) -> Table:
-    """Return paired comparisons, one measure per row."""
-    heads = ("measure", first, second, "difference", "95% interval", "p")
-    rows = [
-        [name, *map(number, (one.mean_a, one.mean_b)), *difference(one), f"{p:.2g}"]
-        for name, one in comparisons.items()
-        for p in [one.p_randomization]
-    ]
-    return plain_table(*heads, rows=rows)
-
-
 def difference(one: Comparison) -> list[str]:
     """Write the difference of a comparison and its interval."""
     low, high = one.interval
     return [f"{one.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"]
-
-
-def clicks_table(title: str, estimates: Mapping[str, Any]) -> Table:
-    """Return estimated clicks, one estimator per row."""
-    rows = [
-        [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
-        for name, one in estimates.items()
-    ]
-    return plain_table(title, "value", "95% interval", rows=rows)
 
 
 def number(value: float) -> str:

@@ -136,22 +136,18 @@ def _finding(
 ) -> Finding | None:
     """Describe the figure of a feature that differs most, if any differs enough."""
     then, now, z = figures
-    n_shares = len(z) - len(OTHERS)
-    kinds = ["share"] * n_shares + list(OTHERS)
+    kinds = ["share"] * (len(z) - len(OTHERS)) + list(OTHERS)
+    gaps, beyond = kinds.index("missing"), kinds.index("beyond")
     category = isinstance(columns.model.curves.get(feature), Levels)
-    large = np.array([_LARGE[kind] for kind in kinds])
     change = np.nan_to_num(now - then)
-    wrong = (np.abs(z) > threshold) & (np.abs(change) >= large)
+    wrong = (np.abs(z) > threshold) & (np.abs(change) >= [_LARGE[kind] for kind in kinds])
     if category:
-        at = kinds.index("beyond")
-        wrong[at] = now[at] - then[at] > _NEW_LEVELS
-    for kind in ("missing", "beyond"):  # fewer gaps, or fewer values far out, are no harm
-        wrong[kinds.index(kind)] &= now[kinds.index(kind)] > then[kinds.index(kind)]
+        wrong[beyond] = change[beyond] > _NEW_LEVELS
+    wrong[[gaps, beyond]] &= change[[gaps, beyond]] > 0  # fewer gaps or outliers are no harm
     if not wrong.any():
         return None
     at = int(np.argmax(np.where(wrong, np.abs(z), -1.0)))
-    gaps, beyond = kinds.index("missing"), kinds.index("beyond")
-    if wrong[gaps] and (kinds[at] != "share" or now[gaps] - then[gaps] > 0.1):
+    if wrong[gaps] and (kinds[at] != "share" or change[gaps] > 0.1):
         at = gaps
     elif category and wrong[beyond]:
         at = beyond
@@ -170,8 +166,7 @@ def _finding(
         kind = "moved"
         text = f"is {entry['levels'][at]} in {today:.1%} of the documents, and was in {before:.1%}"
     elif kind in ("share", "beyond"):
-        moved = _distance(columns.values[feature], entry, then)
-        unit = _unit(x, entry, then)
+        moved, unit = _distance(x, entry, then), _unit(x, entry, then)
         kind = "beyond" if kind == "beyond" and moved < _LARGE["share"] else "moved"
         if unit:
             text = f"is {unit} as large as it was: in another unit?"

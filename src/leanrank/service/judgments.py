@@ -39,7 +39,7 @@ from leanrank.data.logs import Place, identifier, number
 from leanrank.data.logs.judgments import read_judgments
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import shown_name, text_lines
-from leanrank.errors import InputError, ParseError, check_choice
+from leanrank.errors import InputError, ParseError, check_choice, first_repeated
 from leanrank.model import Model
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.writing import as_model
@@ -91,9 +91,9 @@ class Ratings:
         levels, level = np.unique([float(r) for *_, r in rows], return_inverse=True)
         item = np.array([place[q, d] for q, d, _, _ in rows], dtype=np.int64)
         judge = np.array([who[j] for _, _, j, _ in rows], dtype=np.int64)
-        twice, first = np.unique(item * len(judges) + judge, return_index=True)
-        if len(twice) < len(rows):
-            q, d, j, _ = next(row for at, row in enumerate(rows) if at not in set(first.tolist()))
+        twice = first_repeated([(q, d, j) for q, d, j, _ in rows])
+        if twice is not None:
+            q, d, j = twice
             raise InputError(f"{j} rates document {d!r} of query {q!r} twice: keep one rating")
         return cls(items, judges, levels, item, judge, level.astype(np.int64))
 
