@@ -7,8 +7,9 @@ import leanrank
 from leanrank.data import ClickLog, RankingData, make_ranking, read_clicks
 from leanrank.errors import InputError
 from leanrank.metrics import compare, evaluate
+from leanrank.metrics.comparison import rank_biased_overlap
 from leanrank.model import Levels, Line, Model, Ramps, Surface
-from leanrank.service.diff import diff, parse_gate, rank_biased_overlap
+from leanrank.service.diff import diff, parse_gate
 
 
 @pytest.fixture(scope="module")

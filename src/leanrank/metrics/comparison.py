@@ -10,7 +10,7 @@ import numpy as np
 
 from leanrank._display import html_table
 from leanrank._numbers import defined
-from leanrank._typing import FloatArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.grouping import as_floats
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
@@ -20,6 +20,9 @@ from leanrank.metrics.measures import Measure, parse_measures
 
 EXACT_UP_TO = 16
 """Queries that differ up to which the randomisation test is exact."""
+
+PERSISTENCE = 0.9
+"""Of rank-biased overlap: the chance that a reader goes on from one document to the next."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,6 +214,29 @@ def compare_values(
         n_permutations=n_looked_at,
         exact=exact,
     )
+
+
+def rank_biased_overlap(
+    ranks: IntArray, query_ptr: IntArray, persistence: float = PERSISTENCE
+) -> FloatArray:
+    """Return the rank-biased overlap of two rankings of the same documents, for each query.
+
+    With A_d the share of documents among the first d of both, it is (1 − p) Σ p^{d−1} A_d (Webber,
+    Moffat and Zobel 2010). A_d is 1 from the length of the list on.
+
+    >>> rank_biased_overlap(np.array([[1, 2], [2, 1]]), np.array([0, 2])).round(3).tolist()
+    [0.9]
+    """
+    sizes = np.diff(query_ptr)
+    depth = np.arange(1, int(sizes.max(initial=0)) + 1)
+    weight = np.concatenate(([0.0], np.cumsum(persistence ** (depth - 1.0) / depth)))
+    query, length = np.repeat(np.arange(len(sizes)), sizes), np.repeat(sizes, sizes)
+    # a document is in both prefixes from the worse of its two ranks on
+    shared = weight[length] - weight[ranks.max(axis=0) - 1]
+    total = np.bincount(query, shared, minlength=len(sizes))
+    moved = np.bincount(query, ranks[0] != ranks[1], minlength=len(sizes)) > 0
+    out = (1.0 - persistence) * total + persistence ** sizes.astype(np.float64)
+    return np.where(moved, out, 1.0)
 
 
 def _values(values: Any, name: str) -> FloatArray:

@@ -16,7 +16,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
-from leanrank.metrics.comparison import Comparison, compare_values
+from leanrank.metrics.comparison import Comparison, compare_values, rank_biased_overlap
 from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import parse_measures
@@ -26,9 +26,6 @@ from leanrank.model.scoring import rank_within_queries
 from leanrank.model.summary import sampled_queries
 from leanrank.model.writing import as_model
 from leanrank.service.explain import documents_for, judged_rows, names_of
-
-PERSISTENCE = 0.9
-"""Of rank-biased overlap: the chance that a reader goes on from one document to the next."""
 
 _GATE = re.compile(r"\s*(\S+?)\s*([<>])\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)\s*(%?)\s*", re.I)
 _SHARES = ("changed", "replaced")
@@ -309,29 +306,6 @@ def diff(
     return Diff(
         *models, documents, measured, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
     )
-
-
-def rank_biased_overlap(
-    ranks: IntArray, query_ptr: IntArray, persistence: float = PERSISTENCE
-) -> FloatArray:
-    """Return the rank-biased overlap of two rankings of the same documents, for each query.
-
-    With A_d the share of documents among the first d of both, it is (1 − p) Σ p^{d−1} A_d (Webber,
-    Moffat and Zobel 2010). A_d is 1 from the length of the list on.
-
-    >>> rank_biased_overlap(np.array([[1, 2], [2, 1]]), np.array([0, 2])).round(3).tolist()
-    [0.9]
-    """
-    sizes = np.diff(query_ptr)
-    depth = np.arange(1, int(sizes.max(initial=0)) + 1)
-    weight = np.concatenate(([0.0], np.cumsum(persistence ** (depth - 1.0) / depth)))
-    query, length = np.repeat(np.arange(len(sizes)), sizes), np.repeat(sizes, sizes)
-    # a document is in both prefixes from the worse of its two ranks on
-    shared = weight[length] - weight[ranks.max(axis=0) - 1]
-    total = np.bincount(query, shared, minlength=len(sizes))
-    moved = np.bincount(query, ranks[0] != ranks[1], minlength=len(sizes)) > 0
-    out = (1.0 - persistence) * total + persistence ** sizes.astype(np.float64)
-    return np.where(moved, out, 1.0)
 
 
 def parse_gate(text: str) -> tuple[str, bool, float]:
