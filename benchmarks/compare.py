@@ -6,9 +6,8 @@ The guide to choosing a system is written from these figures.
 from __future__ import annotations
 
 from benchmarks.harness import Options, Table
-from leanrank.selection.compare import SetParts, compare_systems
+from leanrank.selection.compare import SetParts, cells, compare_systems, head
 from leanrank.selection.systems import installed, system_names
-from leanrank.selection.tables import cells, head
 from papers.public_sets import fetch, find_set
 
 SETS = ("MQ2008", "OHSUMED")

@@ -133,6 +133,13 @@ class System:
         return self.space is not None and not isinstance(self.space.sweep, Fits)
 
     @property
+    def tuned_space(self) -> Space:
+        """What ``tune`` tries where the system is asked for."""
+        space = self.tuning or self.space
+        assert space is not None
+        return space
+
+    @property
     def own_parameters(self) -> dict[str, Any]:
         """The parameters that make it another system than its class as it is.
 

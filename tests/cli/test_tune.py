@@ -70,7 +70,7 @@ def test_costs(run, files):
     assert done.code == 0, done.err
     assert json.loads(done.out)["chosen"]["cost"] <= 3
     assert 0 not in load_model("m.json").indices
-    done = run(*words, "--max-cost", "500us")
+    done = run(*words, "--max-cost", "0.5ms")
     assert "max_cost=0.5: the smallest has 1 feature at a cost of" in done.err
     assert run(*WORDS, "--max-cost", "3ms").code == 2
     done = run(*WORDS, *SOME, "--costs", "none.txt")
@@ -136,7 +136,7 @@ def test_a_refitted_model_has_a_report_too(run, files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--budget", "soon"), "--budget: 'soon' is no length of time"),
+        (("--budget", "soon"), "--budget: 'soon' is no amount"),
         (("--budget", "1s", "--trials", 2), "both a budget and a number of trials were given"),
         (("--systems", "lightgbm"), "this is for leanrank compare only"),
         (("--systems", "dominaton"), "did you mean 'domination'"),

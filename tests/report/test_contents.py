@@ -22,7 +22,7 @@ from leanrank.report import queries as queries_module
 from leanrank.report import study_of_model, with_path, with_stability, write_report
 from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
-from leanrank.report.studies import find_paths, path_of
+from leanrank.report.studies import is_on_path, known_path
 from leanrank.selection import Study, tune
 from leanrank.selection.candidate import bootstrap_interval
 from tests.report.conftest import make_parts
@@ -103,17 +103,15 @@ def test_features_say_weight_share_stability_and_cost(contents, study):
     assert contents["stability"]["subsamples"] == 4
 
 
-def test_paths_come_from_the_study_or_from_its_candidates(study):
+def test_the_path_comes_from_the_study_or_from_its_candidates(study):
     one = study[0]
-    (name,) = find_paths(one)
-    assert path_of(one.chosen, find_paths(one)) == name
+    assert known_path(one) is one.path
     bare = Study(
         one.measure, one.convention, one.candidates, one.chosen, one.training, one.validation
     )
-    (path,) = find_paths(bare).values()
-    expected = one.paths["DominationRanker"]
-    used = expected.coefs.any(axis=1)
-    np.testing.assert_allclose(path.coefs[path.alphas != 0.1], expected.coefs[used])
+    path = known_path(bare)
+    used = one.path.coefs.any(axis=1)
+    np.testing.assert_allclose(path.coefs[path.alphas != 0.1], one.path.coefs[used])
 
 
 def test_a_tuned_study_without_validation_part_is_reported():
@@ -123,7 +121,7 @@ def test_a_tuned_study_without_validation_part_is_reported():
     assert contents["part"] == "cross-validation"
     assert len(contents["baselines"]) == 2
     assert [part["part"] for part in contents["data"]] == ["training"]
-    assert contents["charts"]["paths"]
+    assert contents["charts"]["path"]
 
 
 def test_many_queries_and_models_are_thinned_out(study, monkeypatch):
@@ -244,12 +242,11 @@ def test_a_missing_package_is_named(monkeypatch, package):
 
 def test_models_refitted_to_some_features_are_no_points_of_a_path(study):
     one = study[0]
-    bare = replace(one, paths={})
+    bare = replace(one, path=None)
     refitted = replace(one.chosen, name="refitted", parameters={"alpha": 0.11})
     grown = replace(bare, candidates=[*bare.candidates, refitted])
-    (before,), (after,) = find_paths(bare).values(), find_paths(grown).values()
-    np.testing.assert_array_equal(before.alphas, after.alphas)
-    assert path_of(refitted, find_paths(grown)) is None
+    np.testing.assert_array_equal(known_path(bare).alphas, known_path(grown).alphas)
+    assert not is_on_path(refitted, one.chosen)
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,10 @@ def test_features_that_do_not_vary_within_queries(data, sparse):
     assert not one.grave
 
 
-def test_missing_values_skewed_labels_and_idle_queries(data):
-    X = np.array(data.X)
-    X[3, 1] = np.nan
+def test_idle_queries(data):
     y = np.zeros(len(data))
     y[0] = 1
-    kinds = found(data.replace(X=X, y=y))
-    assert "1 feature value" in kinds["missing"].title
-    assert "have the label 0" in kinds["skew"].title
+    kinds = found(data.replace(y=y))
     assert kinds["idle"].title.startswith("39 of 40 training queries")
 
 

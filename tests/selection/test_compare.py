@@ -17,8 +17,10 @@ from leanrank.selection.compare import (
     SetParts,
     holm,
     load_parts,
+    markdown,
+    seconds,
+    to_dict,
 )
-from leanrank.selection.tables import markdown, seconds, to_dict
 
 SYSTEMS = ["rankrls", "bestfeature"]
 

@@ -58,7 +58,7 @@ def test_it_stands_beside_rank_fusion_equal_weights_and_each_run(clear):
     assert list(found.comparisons) == systems[1:]
     low, high = found.comparisons[RRF].interval
     assert 0 < low < found.comparisons[RRF].difference < high
-    assert found.verdict().startswith("The learned weights beat reciprocal rank fusion by +0.")
+    assert found.verdict().startswith("The learned weights beat reciprocal rank fusion (+0.")
     assert found.notes[0].endswith("without a judgment count as label 0")
 
 
@@ -115,7 +115,7 @@ def test_noise_is_not_sold_as_a_gain():
 def test_a_run_that_does_as_well_alone_is_named():
     runs, qrels = made({"good": 0.5, "noise": np.inf, "more": np.inf}, keep=12)
     found = fuse(runs, qrels, curve=False, **FEW)
-    assert found.verdict().startswith("The learned weights beat reciprocal rank fusion by +0.")
+    assert found.verdict().startswith("The learned weights beat reciprocal rank fusion (+0.")
     assert " They do not beat good alone (" in found.verdict()
 
 

@@ -1,5 +1,7 @@
 """Moves, the sieve against plain least squares, and what keeps the search honest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -86,12 +88,12 @@ def test_a_swap_that_helps_is_made(task):
     order = np.argsort(-weights)
     support = np.sort(np.append(order[1:3], order[-1]))
     (parent,) = run_trial(task, domination(1e-3), {}, columns=support)
-    found = improve(task, parent, np.arange(12), max_features=3)
+    found = improve(replace(task, max_features=3), parent, np.arange(12))
     best = max(found, key=lambda one: one.score("ndcg@10"))
     assert order[0] in best.model.indices
     assert best.n_features <= 3
     assert best.score("ndcg@10") > parent.score("ndcg@10")
-    again = improve(task, parent, np.arange(12), max_features=3)
+    again = improve(replace(task, max_features=3), parent, np.arange(12))
     assert [one.name for one in again] == [one.name for one in found]
     assert all(
         np.array_equal(one.model.values, other.model.values)
@@ -109,7 +111,7 @@ def test_pure_noise_is_not_improved():
     candidates = run_trial(task, Space("domination", {}, sweep=AlphaPath(None, 10, 0.1)), {})
     gains = []
     for parent in [one for one in candidates if 2 <= one.n_features <= 6]:
-        found = improve(task, parent, np.arange(10), max_features=6)
+        found = improve(replace(task, max_features=6), parent, np.arange(10))
         best = max([parent, *found], key=lambda one: one.score("ndcg@10"))
         gains.append(best.score("ndcg@10") - parent.score("ndcg@10"))
     assert gains
@@ -123,7 +125,7 @@ def test_limits_hold(task, data):
     limited = Task(task.training, task.validation, "ndcg@10", ("ndcg@10",), costs=costs)
     (parent,) = run_trial(limited, domination(1e-3), {}, columns=np.array([0, 3, 5]))
     assert parent.cost == 1 + 4 + 6
-    for one in improve(limited, parent, np.arange(12), max_features=4, max_cost=12.0):
+    for one in improve(replace(limited, max_features=4, max_cost=12.0), parent, np.arange(12)):
         assert one.n_features <= 4
         assert one.cost <= 12
 
@@ -133,7 +135,7 @@ def test_without_validation_data_the_groups_judge(data):
     (parent,) = run_trial(task, domination(1e-3), {}, columns=np.array([0, 1, 2]))
     assert parent.training_values == {}
     assert len(parent.values["map"]) == data.n_queries
-    for one in improve(task, parent, np.arange(12), max_features=4):
+    for one in improve(replace(task, max_features=4), parent, np.arange(12)):
         assert set(one.values) == {"ndcg@10", "map"}
         assert one.n_features <= 4
 
@@ -168,7 +170,7 @@ def test_curves_get_a_drop_a_swap_and_weaker_shrinkage(data, gaps):
     space = Space("domination", fixed, sweep=AlphaPath(alphas=(0.01,)))
     (parent,) = run_trial(task, space, {}, columns=others)
     assert not parent.model.is_linear
-    found = improve(task, parent, np.arange(12), max_features=3)
+    found = improve(replace(task, max_features=3), parent, np.arange(12))
     weaker = [one for one in found if set(one.model.indices) <= set(others)]
     assert {one.parameters["alpha"] for one in weaker} >= {0.003, 0.001}
     top = max(found, key=lambda one: one.score("ndcg@10"))

@@ -1,7 +1,6 @@
 """Stability: against loops over pairs of selections, and on data where the answer is known."""
 
 import warnings
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -41,8 +40,6 @@ def test_figures_against_loops():
     weights = rng.normal(size=(7, 5)) * (rng.random((7, 5)) < [0.9, 0.7, 0.5, 0.5, 0.3])
     found = made(weights, 8, [0, 2, 3, 5, 6])
     supports = [{j for j in range(5) if row[j]} for row in weights]
-    jaccard = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(supports, 2)]
-    assert found.jaccard == pytest.approx(np.mean(jaccard))
     # Nogueira's definition: unbiased variances of the selections over their chance level
     chosen = np.zeros((7, 8))
     chosen[:, [0, 2, 3, 5, 6]] = weights != 0
@@ -56,13 +53,11 @@ def test_figures_against_loops():
 
 def test_the_ends_of_the_scale():
     same = made([[1.0, 0, 2]] * 4, 10, [1, 2, 3])
-    assert same.jaccard == same.stability_index == 1
+    assert same.stability_index == 1
     rng = np.random.default_rng(0)
     by_chance = made(rng.permuted(np.tile([1.0] * 5 + [0] * 15, (200, 1)), axis=1))
     assert by_chance.stability_index == pytest.approx(0, abs=0.01)
-    assert by_chance.jaccard > 0.1  # which is why chance is corrected for
     empty = made(np.zeros((3, 0)), 5, [])
-    assert empty.jaccard == 1
     assert np.isnan(empty.stability_index)
     assert np.isnan(made(np.ones((3, 2))).stability_index)
 

@@ -273,13 +273,11 @@ def compare(
         compared = compare_systems(
             given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
         )
-    from leanrank.selection import tables
-
     if markdown is not None:
         with atomic_write(markdown) as stream:
-            stream.write(tables.markdown(compared))
+            stream.write(comparison.markdown(compared))
     if json:
-        screen.print_json({**tables.to_dict(compared), "left_out": left_out})
+        screen.print_json({**comparison.to_dict(compared), "left_out": left_out})
         return
     console = screen.screen(error=markdown == "-")
     for one in compared:
@@ -304,22 +302,22 @@ def _systems(given: str | None) -> tuple[list[str], list[str]]:
 
 def _print_set(console: Any, one: ComparedSet) -> None:
     """Print what was measured on a set: one table, or two where that is too wide."""
-    from leanrank.selection import tables
+    from leanrank.selection.compare import OTHERS, cells, head, legend
 
     measured = [outcome for outcome in one.outcomes if outcome.per_query]  # some may have failed
     first = [next(iter(o.per_query.values())) for o in measured if o.system == measured[0].system]
     console.print(f"\n{one.name}: {sum(map(len, first)):,} test queries", style="bold")
-    heads = [tables.head(m).replace("NDCG@", "N@") for m in one.measures] + list(tables.OTHERS)
+    heads = [head(m).replace("NDCG@", "N@") for m in one.measures] + list(OTHERS)
     rows = []
     for row in one.rows:
-        texts = tables.cells(row, one.measures)
+        texts = cells(row, one.measures)
         best = [one.best(measure) == row.system for measure in one.measures]
         starred = [text + "*" * star for text, star in zip(texts, best, strict=False)]
         rows.append([*starred, *texts[len(best) :]])
     n = len(one.measures)
     for part in [slice(None)] if console.width >= WHOLE else [slice(n), slice(n, None)]:
-        cells = [[row.title, *texts[part]] for row, texts in zip(one.rows, rows, strict=True)]
-        console.print(screen.plain_table("", *heads[part], rows=cells))
-    console.print(f"*: the best. {tables.legend(one)}", style="dim")
+        shown = [[row.title, *texts[part]] for row, texts in zip(one.rows, rows, strict=True)]
+        console.print(screen.plain_table("", *heads[part], rows=shown))
+    console.print(f"*: the best. {legend(one)}", style="dim")
     for problem in one.problems:
         console.print(problem, style="red")

@@ -28,7 +28,7 @@ from leanrank.plots.parts import (
     spread,
     tips,
 )
-from leanrank.selection.tables import head
+from leanrank.selection.compare import head
 
 if TYPE_CHECKING:
     from leanrank.data.ranking_data import RankingData
@@ -175,19 +175,13 @@ def coefficient_path(
     if not rows:
         raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
     weak, strong = min(row["alpha"] for row in rows), max(row["alpha"] for row in rows)
-    decades = range(math.ceil(math.log10(weak)), math.floor(math.log10(strong)) + 1)
     share = 0.28  # of the width, for the names at the end of the lines
     beyond = weak * (weak / strong) ** (share / (1 - share))
     x = alt.X(
         "alpha:Q",
         title="alpha, the penalty weakens to the right",
         scale=alt.Scale(type="log", reverse=True, nice=False, domain=[beyond, strong]),
-        axis=alt.Axis(
-            grid=False,
-            format="~g",
-            labelOverlap=True,
-            values=[10.0**power for power in decades] if len(decades) > 1 else [weak, strong],
-        ),
+        axis=alt.Axis(grid=False, format="~g", labelOverlap=True, values=_decades([weak, strong])),
     )
     y = alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=6))
     tooltip = tips("feature:N -", "alpha:Q .3g", "weight:Q .4g")
@@ -210,7 +204,7 @@ def coefficient_path(
         alt.Chart(inline("marker", [{"at": 0}]))
         .transform_calculate(alpha="chosen_alpha")
         .transform_filter("datum.alpha > 0")
-        .mark_rule(style="chosen", strokeWidth=1.2, strokeDash=[2, 3])
+        .mark_rule(style="chosen", strokeWidth=1.2, strokeDash=[2, 3], clip=True)
         .encode(x="alpha:Q"),
     ]
     marker = alt.param(name="chosen_alpha", value=0)
@@ -262,19 +256,16 @@ def learning_curve(
     """Draw what was measured round by round, or the loss: a ranker's ``history_``."""
     alt = altair_for("a learning curve")
     across, rows = history_rows(history)
-    steps = sorted({row["at"] for row in rows})
-    few = {"values": steps} if len(steps) <= 12 else {"tickMinStep": 1}
-    axis = alt.Axis(grid=False, format=",d", labelOverlap=True, **few)
+    axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
+    several = len({row["measure"] for row in rows}) > 1
     chart = (
         alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
         .encode(
             x=alt.X("at:Q", title=across, axis=axis, scale=alt.Scale(nice=False, zero=False)),
             y=alt.Y("value:Q", title=head(rows[0]["measure"]), scale=alt.Scale(zero=False)),
-            strokeDash=alt.StrokeDash(
-                "measure:N", legend=None if len({r["measure"] for r in rows}) == 1 else alt.Legend()
-            ),
-            tooltip=[*tips("measure:N -", "value:Q .4f"), alt.Tooltip("at:Q", title=across)],
+            strokeDash=alt.StrokeDash("measure:N", legend=alt.Legend() if several else None),
+            tooltip=tips("measure:N -", "value:Q .4f", f"at:Q - {across}"),
         )
     )
     return finished(chart, width, height)

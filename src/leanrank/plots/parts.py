@@ -14,8 +14,8 @@ from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.selection.candidate import Candidate, bootstrap_interval
+from leanrank.selection.compare import head
 from leanrank.selection.study import Study
-from leanrank.selection.tables import head
 
 if TYPE_CHECKING:
     from leanrank.model.model import Model
@@ -216,10 +216,10 @@ def front_rows(
         others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
     rows = []
     for place, one in [*enumerate(models), *((-1, one) for one in others)]:
-        ends = bootstrap_interval(one.judged(name)) if place >= 0 else (math.nan, math.nan)
-        row = {"model": place, "name": one.name, "features": one.n_features}
-        row |= zip(("value", "low", "high"), figures(one.score(name), ends), strict=True)
-        rows.append(row | {"cost": None if costs is None else costs.show(one.cost)})
+        cost = None if costs is None else costs.show(one.cost)
+        row = {"model": place, "name": one.name, "features": one.n_features, "cost": cost}
+        points = summary(one.judged(name)) if place >= 0 else [brief(one.score(name)), None, None]
+        rows.append(row | dict(zip(("value", "low", "high"), points, strict=True)))
     pooled = any(name in one.training_values for one in models)
     # a mean over other queries than those of the points would be no line to compare with
     baselines = [
@@ -381,16 +381,17 @@ def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
     return [brief(value, digits) for value in values]
 
 
-def figures(mean: float, interval: Iterable[float]) -> list[float | None]:
-    """Round a mean and its interval to the decimals that are shown: four, and three.
+def summary(values: FloatArray) -> list[float | None]:
+    """Return a mean over queries and its interval with the decimals that are shown.
 
     A page, a chart and the command line then show the same digits: rounding twice could change the
     last one.
 
-    >>> figures(0.0312499, (0.01, float("nan")))
-    [0.0312, 0.01, None]
+    >>> summary(np.array([0.03124, 0.03124, np.nan]))
+    [0.0312, 0.031, 0.031]
     """
-    rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in interval)]
+    mean, *ends = mean_of(values), *bootstrap_interval(values)
+    rounded = [float(f"{mean:.4f}"), *(float(f"{end:.3f}") for end in ends)]
     return [value if math.isfinite(value) else None for value in rounded]
 
 

@@ -14,16 +14,16 @@ from leanrank._files import atomic_write
 from leanrank._typing import FloatArray, IntArray
 from leanrank._version import __version__
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.metrics.judge import better_sign, mean_of
+from leanrank.metrics.judge import better_sign
 from leanrank.plots import charts
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
 from leanrank.plots.parts import (
     brief,
     feature_rows,
-    figures,
     finished,
     front_models,
     numbers,
+    summary,
     theme,
 )
 from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
@@ -31,10 +31,10 @@ from leanrank.rankers.inputs import as_data
 from leanrank.report.data_checks import check_data
 from leanrank.report.page import make_page
 from leanrank.report.queries import query_details
-from leanrank.report.studies import find_paths, fit_baselines, measure_baselines, path_of
-from leanrank.selection.candidate import Candidate, bootstrap_interval
+from leanrank.report.studies import fit_baselines, is_on_path, known_path, measure_baselines
+from leanrank.selection.candidate import Candidate
+from leanrank.selection.compare import head
 from leanrank.selection.study import Study
-from leanrank.selection.tables import head
 from leanrank.selection.tuning import with_columns_of
 
 MOST_MODELS, MOST_QUERIES = 40, 2000
@@ -96,21 +96,13 @@ def report_contents(
     test = with_columns_of(study.training, as_data(test, "test"), "test")
     split, measure = study.split, study.measure
     measures = study.measures or (measure,)
-    fitted = fit_baselines(split)
-    called = {
-        name: f"{name}, {feature_name(one.feature, study.feature_names)}"
-        if hasattr(one, "feature")
-        else name
-        for name, one in fitted.items()
-    }
     baselines = study.baselines or measure_baselines(split, measures)
-    baselines = {called.get(name, name): values for name, values in baselines.items()}
     on_test: dict[str, Values] = {}
     if test is not None:
-        for name, one in fitted.items():
-            on_test[called[name]] = split.judge.per_query(test, one.predict(test), measures)
+        for name, one in fit_baselines(split).items():
+            on_test[name] = split.judge.per_query(test, one.predict(test), measures)
     against = on_test or baselines
-    paths = find_paths(study)
+    path = known_path(study)
     queries = _spread(study.validation.n_queries, MOST_QUERIES)
     details = query_details(study, [one.model for one in models], queries, baselines)
     entries: list[dict[str, Any]] = []
@@ -121,10 +113,10 @@ def report_contents(
             values = split.judge.per_query(test, one.model.predict(test), measures)
             tested = _headline(values)
         entry = _model_entry(one, study, queries, densities)
-        entry |= {"test": tested, "path": path_of(one, paths)}
-        entry["alpha"] = None if entry["path"] is None else one.parameters.get("alpha")
+        on_path = path is not None and is_on_path(one, study.chosen)
+        entry |= {"test": tested, "alpha": one.parameters["alpha"] if on_path else None}
         entry["against"] = {
-            name: _difference(values[measure], theirs[measure])
+            name: summary(values[measure] - theirs[measure])
             for name, theirs in against.items()
             if measure in theirs
         }
@@ -167,13 +159,13 @@ def report_contents(
         **details,
         "data": _data_summary(study, test, files or {}),
         "findings": [
-            asdict(one) | {"features": list(one.features)}
+            asdict(one) | {"features": list(one.features), "grave": one.grave}
             for one in check_data(study.training, study.validation, measure=measure)
         ],
         "stability": _stability(study),
         "densities": densities,
         "scaled": None if study.normalizer is None else study.normalizer.kind,
-        "charts": _charts(study, models, baselines, queries, paths),
+        "charts": _charts(study, models, baselines, queries, path),
         "themes": {"light": theme(), "dark": theme(dark=True)},
     }
 
@@ -196,11 +188,9 @@ def _model_entry(
     one: Candidate, study: Study, queries: IntArray, densities: dict[str, Any]
 ) -> dict[str, Any]:
     rows = feature_rows(one.model, study.validation, stability=study.stability, costs=study.costs)
-    judged = one.judged(study.measure)
-    score, *interval = figures(one.score(study.measure), bootstrap_interval(judged))
+    score, *interval = summary(one.judged(study.measure))
     return {
         "name": one.name,
-        "algorithm": one.algorithm,
         "features": one.n_features,
         "of": one.model.n_features,
         "cost": None if study.costs is None else study.costs.show(one.cost),
@@ -245,17 +235,7 @@ def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str,
 
 def _headline(values: Values) -> dict[str, list[float | None]]:
     """Return the mean of each measure and its interval."""
-    return {
-        name: figures(mean_of(each), bootstrap_interval(each))
-        for name, each in values.items()
-        if not np.isnan(each).all()
-    }
-
-
-def _difference(ours: FloatArray, theirs: FloatArray) -> list[float | None]:
-    """Return the mean of a paired difference and its interval."""
-    paired = ours - theirs
-    return figures(mean_of(paired), bootstrap_interval(paired))
+    return {name: summary(each) for name, each in values.items() if not np.isnan(each).all()}
 
 
 def _today() -> str:
@@ -266,17 +246,15 @@ def _today() -> str:
 
 def _judged(study: Study) -> str:
     """Describe the queries on which the front is judged, and other models beside the chosen one."""
-    n_validation = counted(study.validation.n_queries, "query", "queries")
-    if study.measure in study.chosen.training_values:
+    said = ["Judged on " + counted(study.validation.n_queries, "query", "queries")]
+    if study.validation is study.training:
+        said[0] += ", each by a model that was fitted without it."
+    elif study.measure in study.chosen.training_values:
         n_training = counted(study.training.n_queries, "training query", "training queries")
-        said = [
-            f"Judged on {n_validation} of the validation part and on {n_training}, each of these "
-            "by a model that was fitted without it."
-        ]
-    elif study.validation is study.training:
-        said = [f"Judged on {n_validation}, each by a model that was fitted without it."]
+        said[0] += f" of the validation part and on {n_training}, each of these by a model that "
+        said[0] += "was fitted without it."
     else:
-        said = [f"Judged on {n_validation} of the validation part."]
+        said[0] += " of the validation part."
     if study.leanness is not None:
         said.append(f"The best of any size, {study.leanness}.")
     if study.beside_default is not None:
@@ -294,7 +272,9 @@ def _data_summary(
             continue
         sizes = np.diff(data.query_ptr) if data.n_queries else np.zeros(1, dtype=int)
         levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
-        shares = zip(levels.tolist(), (counts / max(1, counts.sum())).tolist(), strict=True)
+        shares = [
+            [f"{at:g}", brief(n / counts.sum())] for at, n in zip(levels, counts, strict=True)
+        ]
         summary.append(
             {
                 "part": name,
@@ -304,9 +284,7 @@ def _data_summary(
                 "features": data.n_features,
                 "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
                 "informative": int(data.informative.sum()),
-                "levels": [[f"{level:g}", brief(share)] for level, share in shares]
-                if len(levels) <= 8
-                else [],
+                "levels": shares if len(levels) <= 8 else [],
                 "n_levels": len(levels),
             }
         )
@@ -327,12 +305,8 @@ def _stability(study: Study) -> dict[str, Any] | None:
         for group in result.groups
         if len(group.features) > 1
     ]
-    return {
-        "subsamples": brief(result.n_subsamples),
-        "jaccard": brief(result.jaccard),
-        "index": brief(result.stability_index),
-        "groups": groups[:MOST_GROUPS],
-    }
+    index, n_subsamples = brief(result.stability_index), result.n_subsamples
+    return {"subsamples": n_subsamples, "index": index, "groups": groups[:MOST_GROUPS]}
 
 
 def _charts(
@@ -340,7 +314,7 @@ def _charts(
     models: Sequence[Candidate],
     baselines: Mapping[str, Values],
     queries: IntArray,
-    paths: Mapping[str, Any],
+    path: Any,
 ) -> dict[str, Any]:
     one, measure, names = study.chosen, study.measure, study.feature_names
     about = {"stability": study.stability, "costs": study.costs}
@@ -351,6 +325,7 @@ def _charts(
         "queries": None,
         "curve": None,
         "one_curve": None,
+        "path": None if path is None else charts.coefficient_path(path, names, width=_FILL),
     }
     if beside is not None:
         values = one.values[measure][queries]
@@ -361,12 +336,7 @@ def _charts(
         shown["curve"] = charts.learning_curve(study.history, width=_FILL)
     if not all(each.model.is_linear for each in models):
         shown["one_curve"] = _empty_curve()
-    specs = {name: None if chart is None else _spec(chart) for name, chart in shown.items()}
-    drawn = {
-        name: _spec(charts.coefficient_path(path, names, width=_FILL))
-        for name, path in paths.items()
-    }
-    return {**specs, "paths": drawn}
+    return {name: None if chart is None else _spec(chart) for name, chart in shown.items()}
 
 
 def _empty_curve() -> Any:

@@ -1,24 +1,23 @@
-"""Problems of a data set: leaks, constants, skewed labels, uninformative queries."""
+"""Problems of a data set: leaks, overlaps, constants, uninformative queries."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData, column_values, counted, feature_name
-from leanrank.errors import DataWarning
+from leanrank.metrics.judge import Judge, better_sign, mean_of
 
 NEAR_PERFECT = 0.95
 """A single feature that comes this far from a random order to a perfect one is suspicious."""
 
 _LOOKED_AT = 12  # features, those most correlated with the labels
 _QUERIES = 2000  # that single features are measured on: seconds, whatever the size of the data
-_SKEWED = 0.95  # share of the documents with one label, from which that is said
 _IDLE = 0.2  # share of the queries without information, from which that is said
 
 
@@ -28,9 +27,7 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"leak", "overlap", "constant", "missing", "skew", "idle"}
-    grave : bool
-        Whether results may be wrong because of it.
+    kind : {"leak", "overlap", "constant", "idle"}
     title, text : str
         One line, and what it means.
     features : tuple of int
@@ -38,10 +35,14 @@ class Finding:
     """
 
     kind: str
-    grave: bool
     title: str
     text: str
     features: tuple[int, ...] = ()
+
+    @property
+    def grave(self) -> bool:
+        """Whether results may be wrong because of it."""
+        return self.kind in ("leak", "overlap")
 
 
 def check_data(
@@ -68,32 +69,24 @@ def check_data(
     [('leak', (20,)), ('constant', (21,))]
     """
     held_out = None if validation is training else validation
-    found = [
+    return [
         *_leaks(training, measure),
         *_overlap(training, held_out),
-        *_missing(training),
         *_constants(training),
-        *_skew(training),
         *_idle(training, "training"),
         *_idle(held_out, "validation"),
     ]
-    return sorted(found, key=lambda one: not one.grave)
 
 
 def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
     """Features that alone rank almost perfectly are usually made from the labels."""
-    from leanrank.metrics import evaluate
-    from leanrank.metrics.judge import better_sign
-
+    judge = Judge(measure)
     some = data.queries[np.flatnonzero(data.informative)[:_QUERIES]]
     if some.n_queries < 10 or better_sign(measure) < 0:
         return
 
     def value(scores: FloatArray) -> float:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            result = evaluate(some, scores, measures=measure, ties="average", n_jobs=1)
-        return float(next(iter(result.means.values())))
+        return mean_of(next(iter(judge.per_query(some, scores).values())))
 
     chance = value(np.zeros(len(some)))  # ties averaged: the mean over all orders
     correlation = _correlations(some)
@@ -105,7 +98,6 @@ def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
         if alone - chance >= NEAR_PERFECT * (1 - chance):
             yield Finding(
                 "leak",
-                True,
                 f"{feature_name(at, data.feature_names)} may give the labels away",
                 f"Alone it ranks with {measure} {alone:.4f}, where a random order reaches "
                 f"{chance:.4f}. A feature this good is often made from the judgements, or from "
@@ -115,28 +107,14 @@ def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
 
 
 def _overlap(training: RankingData, validation: RankingData | None) -> Iterator[Finding]:
-    if validation is None:
-        return
-    first, second = (set(map(str, data.query_ids.tolist())) for data in (training, validation))
-    shared = len(first & second)
+    own = [] if validation is None else validation.query_ids.tolist()
+    shared = len(set(map(str, training.query_ids.tolist())) & set(map(str, own)))
     if shared:
         yield Finding(
             "overlap",
-            True,
             f"{shared:,} query ids are in the training and in the validation part",
-            f"These are {shared / validation.n_queries:.0%} of the validation queries. If they are "
+            f"These are {shared / len(own):.0%} of the validation queries. If they are "
             "the same queries, validation measures what was memorised: split by query.",
-        )
-
-
-def _missing(data: RankingData) -> Iterator[Finding]:
-    count = int(np.count_nonzero(np.isnan(data.X.data if data.is_sparse else data.X)))
-    if count:
-        yield Finding(
-            "missing",
-            False,
-            f"{count:,} feature values are missing",
-            "Only boosted rankers and those with curves take NaN as a missing value.",
         )
 
 
@@ -145,28 +123,12 @@ def _constants(data: RankingData) -> Iterator[Finding]:
     if places:
         names = [feature_name(at, data.feature_names) for at in places[:8]]
         shown = ", ".join(names + ["…"] * (len(places) > 8))
-        costs = "It costs" if len(places) == 1 else "They cost"
         yield Finding(
             "constant",
-            False,
             f"{counted(len(places), 'feature')} cannot rank anything",
-            f"Within every query all documents have the same value: {shown}. {costs} time and can "
-            "be left out.",
+            f"Within every query all documents have the same value: {shown}. This costs time and "
+            "can be left out.",
             tuple(places),
-        )
-
-
-def _skew(data: RankingData) -> Iterator[Finding]:
-    levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
-    if len(levels) > 1 and counts.max() >= _SKEWED * counts.sum():
-        others = counts.sum() - counts.max()
-        yield Finding(
-            "skew",
-            False,
-            f"{counts.max() / counts.sum():.1%} of the training documents have the label "
-            f"{levels[np.argmax(counts)]:g}",
-            f"Only {others:,} documents teach what stands above or below them, so intervals are "
-            "wide; more judgements help more than more models.",
         )
 
 
@@ -176,7 +138,6 @@ def _idle(data: RankingData | None, part: str) -> Iterator[Finding]:
         effect = "They teach nothing" if part == "training" else "They cannot tell models apart"
         yield Finding(
             "idle",
-            False,
             f"{idle:,} of {data.n_queries:,} {part} queries have a single label (ignored)",
             f"All their documents have the same label. {effect}, and some measures count them as "
             "0 or 1 for every model.",
@@ -189,17 +150,12 @@ def _correlations(data: RankingData) -> FloatArray:
     n, q = len(data), data.n_queries
     groups = csr_array((np.ones(n), np.arange(n), data.query_ptr), shape=(q, n))
     target = data.y - np.repeat(groups @ data.y / sizes, sizes)
-    covariance = np.asarray(data.X.T @ target).ravel()
-    if data.is_sparse:
-        sums = csr_array(groups @ data.X)
-        between = sums.multiply(sums).multiply((1.0 / sizes)[:, None]).sum(axis=0)
-        squares = np.asarray(data.X.multiply(data.X).sum(axis=0) - between).ravel()
-    else:
-        X = np.asarray(data.X, dtype=np.float64)
-        squares = ((X - np.repeat(groups @ X / sizes[:, None], sizes, axis=0)) ** 2).sum(axis=0)
+    X: Any = csr_array(data.X) if data.is_sparse else data.X - np.nanmean(data.X, axis=0)
+    between = (groups @ X) ** 2 * (1.0 / sizes)[:, None]
+    squares = np.asarray((X**2).sum(axis=0) - between.sum(axis=0)).ravel()
     spread = np.sqrt(np.maximum(squares, 0.0)) * np.linalg.norm(target)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.nan_to_num(np.where(spread > 0, covariance / spread, 0.0))
+        return np.nan_to_num(np.where(spread > 0, X.T @ target / spread, 0.0))
 
 
 def _constant_features(data: RankingData) -> BoolArray:
@@ -215,9 +171,8 @@ def _constant_features(data: RankingData) -> BoolArray:
     if not data.is_sparse:
         return constant(data.X)
     columns = data.X.tocsc()
-    used = np.bincount(data.X.indices[data.X.data != 0], minlength=data.n_features) > 0
-    found = ~used
+    found: BoolArray = np.bincount(data.X.indices[data.X.data != 0], minlength=data.n_features) == 0
     # a stored feature is constant only if it fills whole queries with one value, which is rare
-    for at in np.flatnonzero(used & (np.diff(columns.indptr) >= np.diff(data.query_ptr).min())):
+    for at in np.flatnonzero(~found & (np.diff(columns.indptr) >= np.diff(data.query_ptr).min())):
         found[at] = constant(column_values(columns, int(at)).astype(np.float64))
     return found

@@ -3,7 +3,7 @@
   const report = JSON.parse(document.getElementById("report-contents").textContent);
   const byId = (id) => document.getElementById(id);
   const views = {};
-  const state = { model: report.chosen, baseline: 0, query: null, path: null };
+  const state = { model: report.chosen, baseline: 0, query: null };
 
   // ---- small helpers; names reach the page as text only
 
@@ -138,12 +138,8 @@
     view.data("features", rows).height(20 * Math.max(1, rows.length));
   };
   const drawFeatures = () => draw("features", report.charts.features, "chart-features", onFeatures);
-  const onPath = (view) => view.signal("chosen_alpha", model().path === state.path && model().alpha || 0);
-  let drawnPath = null;
-  function drawPath() {
-    drawnPath = state.path;
-    return draw("path", state.path === null ? null : report.charts.paths[state.path], "chart-path", onPath);
-  }
+  const onPath = (view) => view.signal("chosen_alpha", model().alpha || 0);
+  const drawPath = () => draw("path", report.charts.path, "chart-path", onPath);
   const onQueries = (view) => view.data("queries", differences()).signal("chosen_query", missing(state.query) ? -1 : state.query);
   const drawQueries = () => draw("queries", report.charts.queries, "chart-queries", onQueries, (view) => {
     view.addEventListener("click", (event, item) => {
@@ -256,7 +252,7 @@
     const notes = [];
     if (model().features > rows.length) notes.push(count(model().features - rows.length, "more feature") + " with smaller shares are not listed.");
     if (rows.some((row) => row.weight < 0)) notes.push(linear ? "A negative weight, in the second colour, lowers the score." : "");
-    if (stable) notes.push("Stability: how often subsamples of the queries chose the feature." + (report.stability && !missing(report.stability.jaccard) ? " Two subsamples agree on " + percent(report.stability.jaccard) + " of the features they chose (Jaccard)." : ""));
+    if (stable) notes.push("Stability: how often subsamples of the queries chose the feature." + (report.stability && !missing(report.stability.index) ? " Beyond chance, the subsamples agree to " + percent(report.stability.index) + " (Nogueira's index)." : ""));
     if (!report.named) notes.push("Features are named by their column: f1 is the first.");
     byId("features-note").textContent = notes.join(" ");
   }
@@ -335,18 +331,8 @@
   // ---- path
 
   function showPath() {
-    const names = Object.keys(report.charts.paths);
-    byId("path").hidden = names.length === 0;
-    if (!names.length) return;
-    const choice = byId("path-choice");
-    if (!choice.options.length) {
-      fill(choice, names.map((name) => make("option", { value: name }, name)));
-      choice.addEventListener("change", () => { state.path = choice.value; showPath(); drawPath(); });
-    }
-    byId("path-controls").hidden = names.length < 2;
-    if (state.path === null) state.path = names[0];
-    choice.value = state.path;
-    byId("path-text").textContent = model().path === state.path ? "The dotted line is the model you look at." : "The model you look at is not a point of this path.";
+    byId("path").hidden = !report.charts.path;
+    byId("path-text").textContent = missing(model().alpha) ? "The model you look at is not a point of this path." : "The dotted line is the model you look at.";
   }
 
   // ---- queries
@@ -514,7 +500,7 @@
   function showData() {
     fill(byId("findings"), report.findings.length ? report.findings.map((each) =>
       make("div", { class: each.grave ? "notice grave" : "notice", "data-kind": each.kind }, make("strong", {}, each.title), make("p", {}, each.text)))
-      : make("p", {}, "Nothing odd was found: no feature that gives the labels away or cannot rank, no skewed labels, few queries with a single label."));
+      : make("p", {}, "Nothing odd was found: no feature that gives the labels away or cannot rank, and few queries with a single label."));
     const head = make("thead", {}, make("tr", {}, ["part", "queries", "with two labels or more", "documents", "per query", "features", "labels"].map((name) => make("th", { scope: "col" }, name))));
     fill(byId("parts"), head, make("tbody", {}, report.data.map((part) => make("tr", {}, make("th", { scope: "row" }, part.part, part.file ? make("small", { class: "file" }, part.file) : null),
       make("td", {}, part.queries.toLocaleString("en")), make("td", {}, part.informative.toLocaleString("en")), make("td", {}, part.documents.toLocaleString("en")),
@@ -547,10 +533,8 @@
 
   function choose(at) {
     state.model = at;
-    if (model().path !== null) state.path = model().path;
     showHeadline(); showCurrent(); markModel(); showFeatures(); showPath(); showQueries(); showQuery();
-    refresh("front", onFront); refresh("features", onFeatures); refresh("queries", onQueries); drawCurves();
-    if (state.path === drawnPath) refresh("path", onPath); else drawPath();
+    refresh("front", onFront); refresh("features", onFeatures); refresh("queries", onQueries); refresh("path", onPath); drawCurves();
   }
 
   let width = window.innerWidth;
@@ -563,7 +547,6 @@
   });
 
   showTheme();
-  if (model().path !== null) state.path = model().path;
   showPath(); showFrame(); showHeadline(); showModels(); showCurrent(); showFeatures(); showGroups(); showQueries(); showQuery(); showData();
   drawAll().then(() => document.documentElement.setAttribute("data-ready", "true"));
 })();

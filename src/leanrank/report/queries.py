@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,10 +110,8 @@ def _most_telling(
 
 def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
     """Return the first documents of each query, best first."""
-    return [
-        np.argsort(-scores[start:stop], kind="stable")[:TOP]
-        for start, stop in pairwise(query_ptr.tolist())
-    ]
+    each = np.split(scores, query_ptr[1:-1])
+    return [np.argsort(-own, kind="stable")[:TOP] for own in each]
 
 
 def _feature_values(models: Sequence[Model], data: RankingData, columns: IntArray) -> FloatArray:
@@ -129,15 +126,12 @@ def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
     """Return each term as the page computes it, with the places of its features."""
     parts = []
     for features, term in model.terms.items():
-        at = np.searchsorted(union, features).tolist()
-        values: dict[str, Any] = {"at": at}
+        values: dict[str, Any] = {"at": np.searchsorted(union, features).tolist()}
         if isinstance(term, Surface):
             values["knots"] = [numbers(side, EXACT) for side in (term.first, term.second)]
-            values |= {"values": [numbers(row, 7) for row in term.values]}
-            values |= {"missing": numbers(term.missing, 7)}
-            parts.append(values)
-            continue
-        if isinstance(term, Line):
+            values["values"] = [numbers(row, 7) for row in term.values]
+            values["missing"] = numbers(term.missing, 7)
+        elif isinstance(term, Line):
             values["weight"] = brief(term.weight, 7)
         elif isinstance(term, Levels):
             codes = range(len(term.levels)) if term.is_text else term.levels
@@ -145,7 +139,7 @@ def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
         elif isinstance(term, (Ramps, Steps)):
             values["ramps"] = isinstance(term, Ramps)
             values |= {"cuts": numbers(term.cuts, EXACT), "heights": numbers(term.heights, 7)}
-        if term.missing is not None:
+        if not isinstance(term, Surface) and term.missing is not None:
             values["missing"] = brief(term.missing, 7)
         parts.append(values)
     return parts

@@ -22,12 +22,15 @@ from leanrank.registry import SYSTEMS, classes
 from leanrank.selection.candidate import Candidate, describe
 from leanrank.selection.costs import Costs
 from leanrank.selection.engine import Split
+from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.selection.study import Study
 from leanrank.selection.systems import fit_system
 
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
+"""What every model should beat: systems that can be compared, by their display names."""
+
 LEAST_POINTS = 5
-MOST_PATHS = 6
+"""Strengths from which on candidates of a search are drawn as a path."""
 
 
 def study_of_model(
@@ -163,7 +166,7 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
     except InputError:  # such as a penalty without a strength at which everything is zero
         return study
     path = replace(path, template=None, normalizer=study.normalizer)  # models of raw features
-    found = []
+    found = list(study.candidates)
     for at, alpha in enumerate(path.alphas.tolist()):
         if path.coefs[at].any():
             model = path.model(at, feature_names=study.feature_names)
@@ -171,11 +174,7 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
             algorithm, measures = study.chosen.algorithm, study.measures
             one = _candidate(study.split, algorithm, parameters, model, measures, study.costs)
             found.append(one)
-    return replace(
-        study,
-        candidates=[*study.candidates, *found],
-        paths={**study.paths, study.chosen.algorithm: path},
-    )
+    return replace(study, candidates=found, path=path)
 
 
 def _candidate(
@@ -232,29 +231,24 @@ def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def measure_baselines(
-    split: Split, measures: Sequence[str], n_folds: int = 5
-) -> dict[str, dict[str, FloatArray]]:
+def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
     """Measure what every model should beat, on the validation part.
 
     Where that is the training part itself, every query is judged by baselines that were fitted
     without it, as the models are.
     """
-    data = split.validation
+    data, fitted = split.validation, fit_baselines(split)
     if data is not split.train:
-        return {
-            name: split.judge.per_query(data, baseline.predict(data), measures)
-            for name, baseline in fit_baselines(split).items()
-        }
-    groups = np.random.default_rng(0).permutation(data.n_queries) % n_folds
-    scores: dict[str, FloatArray] = {}
-    for group in range(n_folds):
-        kept, held = data.queries[groups != group], data.queries[groups == group]
-        if not kept.informative.any() or not held.n_queries:
-            continue
-        rows = np.repeat(groups == group, np.diff(data.query_ptr))
-        for name, one in fit_baselines(replace(split, train=kept, validation=held)).items():
-            scores.setdefault(name, np.zeros(len(data)))[rows] = one.predict(held)
+        scores = {name: one.predict(data) for name, one in fitted.items()}
+    else:
+        scores = {name: np.zeros(len(data)) for name in fitted}
+        n_folds = min(5, data.n_queries)
+        for fold in whole_query_folds(data, QueryKFold(n_folds)) if n_folds > 1 else []:
+            held_out = data.queries[fold.test]
+            part = replace(split, train=data.queries[fold.train], validation=held_out)
+            rows = np.repeat(fold.test, np.diff(data.query_ptr))
+            for name, one in zip(fitted, fit_baselines(part).values(), strict=False):
+                scores[name][rows] = one.predict(held_out)
     return {name: split.judge.per_query(data, each, measures) for name, each in scores.items()}
 
 
@@ -265,65 +259,42 @@ def fit_baselines(split: Split) -> dict[str, Any]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found[name] = fit_system(system, split).model
+                model = fit_system(system, split).model
         except InputError:  # such as labels that nothing ranks
             continue
+        own = f", {model.term_names[0]}" if model.n_nonzero == 1 else ""
+        found[name + own] = model
     return found
 
 
-def find_paths(study: Study) -> dict[str, Path]:
-    """Return paths by their display name.
+def known_path(study: Study) -> Path | None:
+    """Return the path of a study, or one of those of its candidates that lie on the chosen one's.
 
-    Where a study has none, linear candidates of one algorithm that differ in alpha only are put
-    together; the longest ones are kept.
+    None if these are few, or not linear.
     """
-    if study.paths:
-        return dict(list(study.paths.items())[:MOST_PATHS])
-    groups: dict[str, dict[float, Candidate]] = {}
+    points: dict[float, Candidate] = {}
     for one in study.candidates:
-        alpha = one.parameters.get("alpha")
-        point = _is_plain(one) and one.model.is_linear
-        if point and isinstance(alpha, float) and alpha > 0:
-            groups.setdefault(_name(one), {}).setdefault(alpha, one)
-    long_enough = {name: each for name, each in groups.items() if len(each) >= LEAST_POINTS}
-    longest = sorted(long_enough, key=lambda name: -len(long_enough[name]))[:MOST_PATHS]
-    return {name: _path(long_enough[name]) for name in longest}
-
-
-def path_of(one: Candidate, paths: Mapping[str, Path]) -> str | None:
-    """Return the name of the path that a candidate lies on."""
-    alpha = one.parameters.get("alpha") if _is_plain(one) else None
-    for name in (_name(one), one.algorithm):
-        path = paths.get(name)
-        if path is not None and alpha is not None and _spans(path, float(alpha)):
-            return name
-    return None
-
-
-def _is_plain(one: Candidate) -> bool:
-    """Return whether a candidate is determined by its parameters. Others, fitted to some of the
-    features only, have a name of their own.
-    """
-    return one.name == describe(one.algorithm, one.parameters)
-
-
-def _spans(path: Path, alpha: float) -> bool:
-    return float(path.alphas.min()) * 0.999 <= alpha <= float(path.alphas.max()) * 1.001
-
-
-def _name(one: Candidate) -> str:
-    return describe(one.algorithm, {k: v for k, v in one.parameters.items() if k != "alpha"})
-
-
-def _path(points: Mapping[float, Any]) -> Path:
+        if is_on_path(one, study.chosen) and one.model.is_linear:
+            points.setdefault(one.parameters["alpha"], one)
+    if study.path is not None or len(points) < LEAST_POINTS:
+        return study.path
     alphas = np.array(sorted(points, reverse=True))
     unknown = np.full(len(alphas), np.nan)
-    normalizer = points[alphas[0]].model.normalizer
     return Path(
         alphas=alphas,
         coefs=np.array([points[alpha].model.coef for alpha in alphas.tolist()]),
         dual_gaps=unknown,
         objectives=unknown,
         n_iters=np.zeros(len(alphas), dtype=np.int64),
-        normalizer=None if normalizer is None else normalizer_from_dict(normalizer),
+        normalizer=study.normalizer,
     )
+
+
+def is_on_path(one: Candidate, chosen: Candidate) -> bool:
+    """Return whether a model differs from the chosen one in its strength only.
+
+    One that was fitted to some of the features only has a name of its own.
+    """
+    plain = all(each.name == describe(each.algorithm, each.parameters) for each in (one, chosen))
+    same = {**chosen.parameters, "alpha": one.parameters.get("alpha")} == one.parameters
+    return plain and same and one.algorithm == chosen.algorithm and "alpha" in one.parameters

@@ -15,7 +15,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
-from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
+from leanrank.metrics.judge import as_good_as, better_sign, check_rule, mean_of
 from leanrank.selection.costs import Costs
 
 
@@ -235,24 +235,28 @@ def choose(
         )
     wishes = dict(min_measure or {})
     slim = [one for one in listed if within_limits(one, max_features, max_cost)]
-    good = [one for one in slim if all(reaches(one, m, v) for m, v in wishes.items())]
+    good = [one for one in slim if _reaches(one, wishes)]
     if not good:
-        raise InputError(_nearest(listed, slim, max_features, max_cost, wishes))
+        limits = {"max_features": max_features, "max_cost": max_cost}
+        raise InputError(_nearest(listed, slim, limits, wishes))
     sign = better_sign(measure)
+
+    def size_first(one: Candidate) -> tuple[float, ...]:
+        return one.n_features, one.cost, -sign * one.score(measure)
+
     if wishes and max_features is None and max_cost is None:
-        return min(good, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+        return min(good, key=size_first)
     best = min(good, key=lambda one: (-sign * one.score(measure), one.n_features, one.cost))
     if rule == "best":
         return best
     worth = sign * np.array([one.judged(measure) for one in good])
     near = [good[at] for at in np.flatnonzero(as_good_as(worth, good.index(best)))]
-    return min(near, key=lambda one: (one.n_features, one.cost, -sign * one.score(measure)))
+    return min(near, key=size_first)
 
 
-def reaches(candidate: Candidate, measure: str, wanted: float) -> bool:
-    """Return whether a measure is at least the wanted value; for an error, at most."""
-    sign = better_sign(measure)
-    return bool(sign * candidate.score(measure) >= sign * wanted)
+def _reaches(one: Candidate, wishes: Mapping[str, float]) -> bool:
+    """Return whether measures are at least the wanted values; errors, at most."""
+    return all(better_sign(m) * (one.score(m) - wanted) >= 0 for m, wanted in wishes.items())
 
 
 def bootstrap_interval(values: FloatArray) -> tuple[float, float]:
@@ -283,42 +287,29 @@ def within_limits(one: Candidate, max_features: int | None, max_cost: float | No
     )
 
 
-def best_within(
-    candidates: Iterable[Candidate], measure: str, max_features: int | None, max_cost: float | None
-) -> Candidate | None:
-    """Return the best candidate that is small and cheap enough, if there is one."""
-    allowed = [one for one in candidates if within_limits(one, max_features, max_cost)]
-    sign = better_sign(measure)
-    return max(allowed, key=lambda one: sign * one.score(measure), default=None)
-
-
 def _nearest(
     listed: Sequence[Candidate],
     slim: Sequence[Candidate],
-    max_features: int | None,
-    max_cost: float | None,
+    limits: Mapping[str, float | None],
     wishes: Mapping[str, float],
 ) -> str:
     """Return a sentence on what comes nearest to limits that nothing meets."""
-    given = {"max_features": max_features, "max_cost": max_cost}
-    limits = "".join(f", {name}={value:g}" for name, value in given.items() if value is not None)
+    given = ", ".join(f"{name}={value:g}" for name, value in limits.items() if value is not None)
+    priced = limits["max_cost"] is not None
 
     def size(one: Candidate) -> str:
-        text = counted(one.n_features, "feature")
-        return text if max_cost is None else f"{text} at a cost of {one.cost:g}"
+        return counted(one.n_features, "feature") + f" at a cost of {one.cost:g}" * priced
 
     if not slim:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))
         cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
         other = "" if cheapest is smallest else f", the cheapest {size(cheapest)}"
-        return f"no model was found with {limits[2:]}: the smallest has {size(smallest)}{other}"
+        return f"no model was found with {given}: the smallest has {size(smallest)}{other}"
     wanted = ", ".join(f"{name} {value:g}" for name, value in wishes.items())
-    found = []
-    for name in wishes:
-        worth = Judge(name).worth([one.score(name) for one in slim])
-        best = slim[best_of(worth, [one.n_features for one in slim])]
-        found.append(f"{name} is {best.score(name):.4g} with {size(best)}")
-    able = [one for one in listed if all(reaches(one, m, v) for m, v in wishes.items())]
+    best = {name: choose(slim, measure=name) for name in wishes}
+    found = [f"{name} is {one.score(name):.4g} with {size(one)}" for name, one in best.items()]
+    able = [one for one in listed if _reaches(one, wishes)]
     least = min(able, key=lambda one: (one.n_features, one.cost), default=None)
     more = "" if least is None else f"; reaching {wanted} takes {size(least)}"
-    return f"no model reaches {wanted}{limits}: the best {' and '.join(found)}{more}"
+    within = f", {given}" if given else ""
+    return f"no model reaches {wanted}{within}: the best {' and '.join(found)}{more}"

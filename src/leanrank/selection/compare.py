@@ -7,6 +7,7 @@ in any number of processes: figures other than times do not depend on it.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +25,18 @@ from leanrank.data.scaling.spread import scale_wanted
 from leanrank.errors import DataWarning, problem_of
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import Judge, best_of, mean_of
+from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.engine import Split
 from leanrank.selection.systems import check_systems, fit_system, title
 
 MEASURES = ("map", "p@10", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mean_ndcg")
 SIGNIFICANT = 0.05
+MARK = "°"
+HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
+OTHERS = ("used", "fit s", "search s", "score ms")
+"""The columns after the measures: features used, seconds of the chosen fit and of the search, and
+milliseconds to score a thousand documents; all are means over the splits."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +170,6 @@ class ComparedSet:
         return f"ComparedSet: {self.name}, {len(self.rows)} systems on {splits}; best by {best}"
 
     def _repr_html_(self) -> str:
-        from leanrank.selection.tables import OTHERS, cells, head, legend
-
         heads = ["system", *map(head, self.measures), *OTHERS]
         rows = [[row.title, *cells(row, self.measures)] for row in self.rows]
         return html_table(self.name, legend(self), heads, rows)
@@ -201,26 +206,132 @@ def compare_systems(
     list of ComparedSet
     """
     check_systems(list(systems))
-    tasks = {
-        (name, fold, system): (parts, convention, choose_by, tuple(measures))
+    tasks = [
+        (name, system, fold, parts, convention, choose_by, tuple(measures))
         for name, (convention, splits) in sets.items()
         for fold, parts in enumerate(splits, 1)
         for system in systems
-    }
-    outcomes: dict[tuple[str, int, str], Outcome] = {}
-    for (name, fold, system), outcome in _run_all(tasks, n_jobs):
-        outcomes[name, fold, system] = outcome
-        say(f"{name}, split {fold}: {title(system)} ({len(outcomes)} of {len(tasks)})")
-    return [
-        ComparedSet(
-            name,
-            convention,
-            choose_by,
-            tuple(measures),
-            [outcomes[name, n, one] for one in systems for n in range(1, len(splits) + 1)],
-        )
-        for name, (convention, splits) in sets.items()
     ]
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in sets}
+    for at, (name, outcome) in enumerate(_run_all(tasks, n_jobs), 1):
+        outcomes[name].append(outcome)
+        say(f"{name}, split {outcome.fold}: {title(outcome.system)} ({at} of {len(tasks)})")
+    for found in outcomes.values():
+        found.sort(key=lambda outcome: systems.index(outcome.system))
+    return [
+        ComparedSet(name, convention, choose_by, tuple(measures), outcomes[name])
+        for name, (convention, _) in sets.items()
+    ]
+
+
+def head(measure: str) -> str:
+    """Return the head of a column.
+
+    >>> head("map"), head("ndcg@10")
+    ('MAP', 'NDCG@10')
+    """
+    return HEADS.get(measure, measure.upper())
+
+
+def cells(row: Row, measures: Sequence[str]) -> list[str]:
+    """Return the texts of a row, with a mark where it is significantly worse than the best."""
+    values = [f"{row.means[m]:.4f}{MARK * (row.worse.get(m, 1.0) < SIGNIFICANT)}" for m in measures]
+    return [
+        *values,
+        f"{row.n_features:.1f}",
+        seconds(row.fit_seconds),
+        seconds(row.search_seconds),
+        seconds(1000 * row.predict_seconds),
+    ]
+
+
+def seconds(value: float) -> str:
+    """Write a time with about two digits.
+
+    >>> seconds(0.00321), seconds(0.5), seconds(12.34)
+    ('0.0032', '0.50', '12')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if value >= 10:
+        return f"{value:.0f}"
+    digits = 1 if value <= 0 else max(1, 1 - math.floor(math.log10(value)))
+    return f"{value:.{min(digits, 4)}f}"
+
+
+def legend(compared: ComparedSet) -> str:
+    """Explain a table."""
+    n_splits = len(compared.folds)
+    reasons = [outcome.scaled for outcome in compared.outcomes if outcome.scaled]
+    averaged = f"means over {n_splits} splits" if n_splits > 1 else "one split"
+    return (
+        f"Convention {compared.convention}, {averaged}; parameters by validation "
+        f"{head(compared.choose_by)}. {MARK}: worse than the best in its column, p < "
+        f"{SIGNIFICANT:g} (paired randomisation test over queries, Holm). Used: features with "
+        "a part in the scores; fit: seconds of the chosen fit; search: seconds of the whole search "
+        "before it; score: milliseconds for 1,000 documents."
+    ) + (f" Features were standardised, because {reasons[0]}." if reasons else "")
+
+
+def markdown(compared: Sequence[ComparedSet]) -> str:
+    """Write tables for a web page; the best of each column is bold."""
+    lines = []
+    for one in compared:
+        heads = ["", *map(head, one.measures), *OTHERS]
+        table = [heads, ["---"] + ["---:"] * (len(heads) - 1)]
+        for row in one.rows:
+            texts = cells(row, one.measures)
+            for at, measure in enumerate(one.measures):
+                if one.best(measure) == row.system:
+                    texts[at] = f"**{texts[at]}**"
+            table.append([row.title, *texts])
+        lines += [f"### {one.name}", "", *("| " + " | ".join(texts) + " |" for texts in table)]
+        lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems), ""]
+    return "\n".join(lines)
+
+
+def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
+    """Return plain values, ready for JSON."""
+    return {
+        "sets": [
+            {
+                "name": one.name,
+                "convention": one.convention,
+                "choose_by": one.choose_by,
+                "problems": one.problems,
+                "systems": [
+                    {
+                        "system": row.system,
+                        "title": row.title,
+                        "means": row.means,
+                        "p_worse": row.worse,
+                        "features": row.n_features,
+                        "fit_seconds": row.fit_seconds,
+                        "search_seconds": row.search_seconds,
+                        "predict_seconds_per_1000": row.predict_seconds,
+                        "splits": [_split(o) for o in one.outcomes if o.system == row.system],
+                    }
+                    for row in one.rows
+                ],
+            }
+            for one in compared
+        ]
+    }
+
+
+def _split(o: Outcome) -> dict[str, Any]:
+    return {
+        "split": o.fold,
+        "validation": o.chosen.value,
+        "parameters": to_json_values(dict(o.chosen.parameters)),
+        "means": {m: mean_of(v) for m, v in o.per_query.items()},
+        "features": o.chosen.n_features,
+        "trials": o.chosen.n_trials,
+        "fit_seconds": o.chosen.seconds,
+        "search_seconds": o.chosen.search_seconds,
+        "predict_seconds_per_1000": o.predict_seconds,
+        "notes": list(o.chosen.notes),
+    }
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -257,30 +368,21 @@ def _worse(done: Mapping[str, list[Outcome]], measure: str) -> dict[str, float]:
     return holm({name: one.p_randomization for name, one in found.items()})
 
 
-def _run_all(
-    tasks: Mapping[tuple[str, int, str], Any], n_jobs: int
-) -> Iterable[tuple[tuple[str, int, str], Outcome]]:
+def _run_all(tasks: list[Any], n_jobs: int) -> Iterable[tuple[str, Outcome]]:
     if n_jobs == 1 or len(tasks) == 1:
-        yield from ((of, _run(*of[1:], *task)) for of, task in tasks.items())
+        yield from map(_run, tasks)
         return
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import ProcessPoolExecutor
 
     # A fork would inherit dead threads of the numerical libraries.
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(n_jobs, len(tasks)), mp_context=fresh) as pool:
-        pending = {pool.submit(_run, *of[1:], *task): of for of, task in tasks.items()}
-        try:
-            for future in as_completed(pending):
-                yield pending[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        yield from pool.map(_run, tasks)
 
 
-def _run(
-    fold: int, system: str, parts: SetParts, convention: str, choose_by: str, measures: Any
-) -> Outcome:
+def _run(task: Any) -> tuple[str, Outcome]:
+    name, system, fold, parts, convention, choose_by, measures = task
     train, vali, test, normalizer, scaled = load_parts(parts)
     split = Split(train, vali, choose_by, convention, normalizer=normalizer)
     with warnings.catch_warnings():
@@ -289,7 +391,7 @@ def _run(
         try:
             chosen = fit_system(system, split)
         except Exception as error:  # one failing system must not end the others
-            return Outcome(system, fold, problem=problem_of(error))
+            return name, Outcome(system, fold, problem=problem_of(error))
         seconds = []
         for _ in range(5):
             started = time.perf_counter()
@@ -297,7 +399,7 @@ def _run(
             seconds.append(time.perf_counter() - started)
         found = evaluate(test, scores, measures=measures, convention=convention, n_jobs=1)
     per_thousand = min(seconds) / max(1, len(test)) * 1000
-    return Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
+    return name, Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
 
 
 @lru_cache(maxsize=1)  # systems take turns on one split

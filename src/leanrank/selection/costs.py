@@ -1,9 +1,8 @@
-"""What features cost: a table by name, with a unit of time or none."""
+"""What features cost: a table by name, all in one unit or in none."""
 
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 import re
@@ -17,13 +16,13 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray
 from leanrank.errors import FileError, InputError
 
-TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-"""Units of time in seconds; any other word is a unit of its own."""
+TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""Units of a budget, in seconds."""
 
 OTHERS = "*"
 """In a table: the cost of every feature that it does not name."""
 
-_AMOUNT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d_]*)\s*")
+_AMOUNT = re.compile(r"\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\W\d_]*)\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +31,14 @@ class Costs:
 
     Examples
     --------
-    >>> costs = Costs.from_table({"bm25": "200us", "pagerank": "1ms", "*": "3ms"},
+    >>> costs = Costs.from_table({"bm25": "0.2ms", "pagerank": "1ms", "*": "3ms"},
     ...                          ["bm25", "pagerank", "clicks"])
-    >>> costs.unit, [round(each, 9) for each in costs.each.tolist()]
-    ('us', [200.0, 1000.0, 3000.0])
+    >>> costs.unit, costs.each.tolist()
+    ('ms', [0.2, 1.0, 3.0])
     >>> costs.show(costs.of(np.array([0, 1])))
-    '1200us'
+    '1.2ms'
     >>> costs.amount("3ms")
-    3000.0
+    3.0
     """
 
     each: FloatArray
@@ -68,10 +67,14 @@ class Costs:
                 f"or one line for all others, named {OTHERS!r}"
             )
         parsed = {name: _parse(cost, f"{source}, {name!r}") for name, cost in given.items()}
-        units = list(dict.fromkeys(unit for _, unit in parsed.values() if unit))
-        unit = units[0] if units else ""
-        each = [_in_unit(*parsed[n if n in parsed else OTHERS], unit, source) for n in known]
-        return cls(np.array(each, dtype=np.float64), unit)
+        units = sorted({unit for number, unit in parsed.values() if number})
+        if len(units) > 1:
+            raise InputError(
+                f"{source}: costs in {' and '.join(unit or 'plain numbers' for unit in units)} "
+                "cannot be compared: give all costs in one unit"
+            )
+        each = [parsed[name if name in parsed else OTHERS][0] for name in known]
+        return cls(np.array(each, dtype=np.float64), *units)
 
     @classmethod
     def read(
@@ -83,13 +86,13 @@ class Costs:
     ) -> Costs:
         """Read lines of name and cost separated by a comma; a first line may be their header."""
         try:
-            text = Path(path).read_text(encoding="utf-8-sig")
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileError(f"{path}: cannot be read ({reason})") from error
         table: dict[str, str] = {}
-        for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
-            if not "".join(cells).strip():
+        for number, cells in enumerate(csv.reader(lines), 1):
+            if not cells:
                 continue
             if len(cells) != 2:
                 raise InputError(f"{path}, line {number}: write a feature, a comma and its cost")
@@ -105,9 +108,13 @@ class Costs:
         return float(self.each[features].sum())
 
     def amount(self, text: str) -> float:
-        """Read an amount such as ``3ms`` in the unit of these costs."""
+        """Read an amount such as ``3ms``, which must be in the unit of these costs."""
         number, unit = _parse(text, "the cost")
-        return _in_unit(number, unit or self.unit, self.unit, "the cost")
+        if unit not in ("", self.unit):
+            raise InputError(
+                f"the cost: {text!r} is not in {self.unit or 'plain numbers'}, as the table is"
+            )
+        return number
 
     def show(self, amount: float) -> str:
         """Write an amount with its unit."""
@@ -120,30 +127,14 @@ def read_seconds(text: str, where: str = "the budget") -> float:
     >>> read_seconds("60"), read_seconds("2min"), read_seconds("500 ms")
     (60.0, 120.0, 0.5)
     """
-    try:
-        number, unit = _parse(text, where)
-    except InputError:
-        number, unit = 0.0, ""
-    if not number or (unit and unit not in TIMES):
+    number, unit = _parse(text, where)
+    if not number or unit not in TIMES:
         raise InputError(f"{where}: {text!r} is no length of time: write one such as 60s or 5min")
-    return _in_unit(number, unit or "s", "s", where)
+    return number * TIMES[unit]
 
 
 def _parse(given: Any, where: str) -> tuple[float, str]:
     found = _AMOUNT.fullmatch(str(given))
-    if found is None or not 0 <= float(found.group(1)) < math.inf:
-        raise InputError(f"{where}: {given!r} is no cost: write a number from 0 on, such as 3ms")
+    if found is None or not float(found.group(1)) < math.inf:
+        raise InputError(f"{where}: {given!r} is no amount: write a number from 0 on, such as 3ms")
     return float(found.group(1)), found.group(2)
-
-
-def _in_unit(number: float, unit: str, wanted: str, source: str) -> float:
-    if unit == wanted or number == 0:
-        return number
-    if unit in TIMES and wanted in TIMES:
-        # one rounding: 0.2 ms are exactly 200 us
-        ratio = TIMES[unit] / TIMES[wanted]
-        return number * round(ratio) if ratio >= 1 else number / round(1 / ratio)
-    raise InputError(
-        f"{source}: {number:g}{unit} and costs in {wanted or 'plain numbers'} cannot be compared: "
-        "give all costs in one unit, or all in units of time"
-    )

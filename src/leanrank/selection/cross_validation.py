@@ -22,7 +22,7 @@ from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
 from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Sizes
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.engine import Split, scored
+from leanrank.selection.engine import Split, fitted
 from leanrank.selection.folds import Fold, ranking_data, whole_query_folds
 
 RIDGE_ALPHAS = (1e2, 1e-6)
@@ -112,7 +112,7 @@ def cross_validate_path(
         split = Split(data.queries[fold.train], data.queries[fold.test], names, convention)
         return [
             Candidate.of(type(ranker).__name__, parameters, model, split.values(scores))
-            for parameters, model, scores in scored(sweep, clone(ranker), split)
+            for parameters, model, scores in fitted(sweep, clone(ranker), split)
         ]
 
     folds = whole_query_folds(data, cv, rows_of=X)

@@ -1,7 +1,7 @@
 """Fit what a space offers, and choose among it: the engine of every search.
 
-Rankers see features through a normaliser. A model is joined with it where it is made (``fitted``),
-so that whatever holds a model scores features as they come.
+Rankers see features through a normaliser. A candidate's model is joined with it (``Split.joined``),
+so that it scores features as they come.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ class Split:
             return train, train
         return train, self.normalizer.transform(self.validation)
 
+    @property
+    def weights(self) -> dict[str, Any]:
+        """The gain weights as an argument of ``fit``, if there are any."""
+        return {} if self.gain_weight is None else {"gain_weight": self.gain_weight}
+
     def value(self, scores: FloatArray) -> float:
         """Measure scores of the validation data; NaN for scores that rank nothing."""
         return self.judge.value(self.validation, scores)
@@ -84,12 +89,20 @@ class Split:
             return self.judge.per_query(self.validation, scores)
         return {name: np.full(self.validation.n_queries, np.nan) for name in self.judge.measures}
 
-    def joined(self, model: Model, **fields: Any) -> Model:
-        """Return a model of scaled features as one of features as they come, with other fields.
+    def joined(
+        self, model: Model, ranker: Any = None, parameters: Mapping[str, Any] | None = None
+    ) -> Model:
+        """Return a model of scaled features as one of features as they come.
 
         Lines carry the normaliser; curves and steps have their cuts in the units of the features,
-        unless these are normalised per query.
+        unless these are normalised per query. A model of a path gets its names and its provenance
+        from the data, its ranker and its parameters.
         """
+        fields: dict[str, Any] = {}
+        if ranker is not None:
+            name = type(ranker).__name__
+            made = model.provenance or make_provenance(algorithm=name, parameters=parameters)
+            fields = {"feature_names": self.train.feature_names, "provenance": made}
         if self.normalizer is None:
             return model.replace(**fields)
         scaled = model.replace(normalizer=self.normalizer.to_dict(), **fields)
@@ -112,7 +125,7 @@ def fit_best(space: Space, split: Split) -> Candidate:
 
     def fit(parameters: Mapping[str, Any]) -> Model:
         ranker = make_ranker(space, parameters, split.judge)
-        return split.joined(fit_beside(ranker, *split.scaled, **_weights(split)).to_model())
+        return split.joined(fit_beside(ranker, *split.scaled, **split.weights).to_model())
 
     return fit_again(run_space(space, split), fit, split.judge)
 
@@ -154,12 +167,13 @@ def run_space(space: Space, split: Split) -> Iterator[Candidate]:
 
 def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Candidate]:
     """Fit and judge one setting of a space: one model, or all that its sweep gives."""
-    fixed = {**space.fixed, **setting}
-    ranker = make_ranker(space, fixed, split.judge)
-    return [
-        Candidate.of(space.ranker, parameters, model, split.values(scores))
-        for parameters, model, scores in fitted(space.sweep, ranker, split, fixed)
-    ]
+    ranker = make_ranker(space, {**space.fixed, **setting}, split.judge)
+    found = []
+    for own, model, scores in fitted(space.sweep, ranker, split):
+        parameters = {**space.fixed, **setting, **own}
+        joined = split.joined(model, ranker, parameters)
+        found.append(Candidate.of(space.ranker, parameters, joined, split.values(scores)))
+    return found
 
 
 def best_candidate(candidates: Sequence[Candidate], judge: Judge) -> Candidate:
@@ -182,7 +196,6 @@ def fitted(
     sweep: Fits | AlphaPath | Sizes | Front,
     ranker: Any,
     split: Split,
-    setting: Mapping[str, Any],
     *,
     alone: bool = False,
     columns: IntArray | None = None,
@@ -196,8 +209,6 @@ def fitted(
     ranker : ranker
         It is fitted.
     split : Split
-    setting : mapping
-        The parameters of the ranker that matter, for the provenance of the models.
     alone : bool
         Whether a ranker that stops by held-out queries gets some of its own instead of the
         validation data, because these judge.
@@ -207,46 +218,15 @@ def fitted(
     Yields
     ------
     parameters : dict
-        The setting, and what the sweep adds to it.
+        What the sweep adds to those of the ranker.
     model : Model
-        Joined with the normaliser; one that diverged uses no feature.
+        Of scaled features; one that diverged uses none.
     scores : array
         Of the validation data; NaN where they are too large for a number.
     """
-    names = split.train.feature_names
-    for own, model, scores in scored(sweep, ranker, split, alone, columns):
-        parameters = {**setting, **own}
-        provenance = model.provenance or make_provenance(
-            algorithm=type(ranker).__name__, parameters=parameters
-        )
-        yield parameters, split.joined(model, feature_names=names, provenance=provenance), scores
-
-
-def fixed_strengths(sweep: Any, ranker: Any, split: Split, columns: IntArray | None = None) -> Any:
-    """Return a sweep with the strengths of all training data, to fit parts of them alike."""
-    if not isinstance(sweep, AlphaPath) or sweep.alphas is not None:
-        return sweep
-    train = split.scaled[0] if columns is None else some_columns(split.scaled[0], columns)
-    top = ranker.alpha_max(train, **_weights(split))
-    return AlphaPath(alphas=tuple(alpha_grid(top, sweep.n_alphas, sweep.alpha_min_ratio).tolist()))
-
-
-def same_strength(ranker: Any) -> dict[str, Any]:
-    """Return the parameters with which a ranker that chooses its strength repeats its choice."""
-    return {"n_folds": 1, "n_strengths": 2, "min_strength": min(1.0, ranker.strength_)}
-
-
-def scored(
-    sweep: Fits | AlphaPath | Sizes | Front,
-    ranker: Any,
-    split: Split,
-    alone: bool = False,
-    columns: IntArray | None = None,
-) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
-    """Yield what ``fitted`` does, with models of scaled features: they score nothing else."""
     train, held_out = split.scaled
     data = train if columns is None else some_columns(train, columns)
-    weights, scorer = _weights(split), None
+    weights, scorer = split.weights, None
     if not isinstance(sweep, Fits):
         made = _path_models(sweep, ranker, data, weights)
     else:
@@ -265,6 +245,20 @@ def scored(
         except InputError:  # too large for a number: such a model is not chosen
             scores = np.full(len(held_out), np.nan)
         yield own, model, scores
+
+
+def fixed_strengths(sweep: Any, ranker: Any, split: Split, columns: IntArray | None = None) -> Any:
+    """Return a sweep with the strengths of all training data, to fit parts of them alike."""
+    if not isinstance(sweep, AlphaPath) or sweep.alphas is not None:
+        return sweep
+    train = split.scaled[0] if columns is None else some_columns(split.scaled[0], columns)
+    top = ranker.alpha_max(train, **split.weights)
+    return AlphaPath(alphas=tuple(alpha_grid(top, sweep.n_alphas, sweep.alpha_min_ratio).tolist()))
+
+
+def same_strength(ranker: Any) -> dict[str, Any]:
+    """Return the parameters with which a ranker that chooses its strength repeats its choice."""
+    return {"n_folds": 1, "n_strengths": 2, "min_strength": min(1.0, ranker.strength_)}
 
 
 def _path_models(
@@ -365,7 +359,3 @@ def joined_sets(*parts: RankingData) -> RankingData:
         query_weight=joined("query_weight", lambda data: data.n_queries),
         offset=joined("offset", len),
     )
-
-
-def _weights(split: Split) -> dict[str, Any]:
-    return {} if split.gain_weight is None else {"gain_weight": split.gain_weight}

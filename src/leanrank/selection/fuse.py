@@ -42,9 +42,6 @@ ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
 CURVE = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)
 """Numbers of judged queries at which the learning curve is measured."""
 
-Input = tuple[str, int | tuple[int, ...] | None]
-"""What is made of the runs: a scaler and its constant."""
-
 
 def fuse(
     runs: Mapping[str, Any] | Sequence[Any],
@@ -142,14 +139,22 @@ def fuse(
         cv=cv,
         seed=check_whole("random_state", random_state, 0),
     )
-    others = {**_rules(learner, pool), **_alone(learner, pool, named, judged)}
+    rrf, equal = pool.scaled("query-reciprocal-rank", 60), pool.scaled("query-minmax")
+    others = {
+        RRF: learner.values(pool, rrf.sum(axis=1)),
+        EQUAL: learner.values(pool, equal.sum(axis=1)),
+        **_alone(learner, pool, named, judged),
+    }
     if baseline is not None:
-        today = np.array([_weight_of(baseline, name) for name in named])
+        missing = [name for name in named if name not in baseline]
+        if missing:
+            raise InputError(f"baseline has no weight of the run {missing[0]!r}: give one, or 0")
+        today = np.array([check_number("baseline", baseline[name]) for name in named])
         others[TODAY] = learner.values(pool, pool.scaled("query-minmax") @ today)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if query_features is not None:
-            if any(scaler == QDRANT for scaler, _ in learner.inputs):
+            if any(settings[0].scaler == QDRANT for settings in learner.inputs):
                 raise InputError(f"query_features: {QDRANT} has no weights that could depend on it")
             others[ONE_SET] = _tested(learner, pool, False)[0]
             learner.types = QueryTypes.find(query_features, pool.data.query_ids.tolist())
@@ -191,7 +196,7 @@ def fuse(
 class _Learner:
     """Chooses a setting and fits weights, on any pool."""
 
-    inputs: dict[Input, list[Setting]]
+    inputs: list[list[Setting]]
     loss: str
     nonnegative: bool
     measure: str
@@ -210,7 +215,7 @@ class _Learner:
         """Choose by cross-validation over the queries of a pool, and fit on all of them."""
         folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
         worth: dict[Setting, float] = {}
-        for settings in self.inputs.values():
+        for settings in self.inputs:
             data = self._data(settings, pool)
             scores = {setting: np.zeros(len(data)) for setting in settings}
             for train, test in folds:
@@ -221,7 +226,7 @@ class _Learner:
         best = next(iter(worth))
         if max(worth.values()) > -np.inf:
             best = list(worth)[best_of(list(worth.values()))]
-        settings = self.inputs[best[:2]]
+        settings = next(each for each in self.inputs if best in each)
         fits = self._fits(settings, self._data(settings, pool))
         return next(found for found in fits if found[0] == best)
 
@@ -285,24 +290,20 @@ def _named_runs(runs: Any) -> dict[str, Run]:
     return named
 
 
-def _inputs(
-    scalers: Iterable[str], constants: Sequence[int], n_runs: int
-) -> dict[Input, list[Setting]]:
-    """Return the kinds of inputs, each with the settings that are tried for it."""
-    found: dict[Input, list[Setting]] = {}
+def _inputs(scalers: Iterable[str], constants: Sequence[int], n_runs: int) -> list[list[Setting]]:
+    """Return the settings that are tried, those with the same inputs together."""
+    found: list[list[Setting]] = []
     for scaler in scalers:
         if scaler == QDRANT:  # the weights are in the constants: no fit, but every combination
             values = (1, 3, 10, 30, 100, 300, 1000)[:: 1 + (n_runs > 2)]
             if len(values) ** n_runs > 300:
                 raise InputError(f"{n_runs} runs are too many for Qdrant's ranks: give at most 4")
-            for each in product(values, repeat=n_runs):
-                found[scaler, each] = [Setting(scaler, each, None)]
+            found += [[Setting(scaler, each, None)] for each in product(values, repeat=n_runs)]
             continue
         if scaler not in SCALERS:
             raise InputError(f"scaler {scaler!r} is not known: {suggest(scaler, SCALERS)}")
         for constant in constants if scaler == "query-reciprocal-rank" else (None,):
-            strengths = (None, *ALPHAS)
-            found[scaler, constant] = [Setting(scaler, constant, alpha) for alpha in strengths]
+            found.append([Setting(scaler, constant, alpha) for alpha in (None, *ALPHAS)])
     if not found:
         raise InputError("there is nothing to choose from: give at least one scaler")
     return found
@@ -336,32 +337,17 @@ def _tested(
     return everything, settings, points
 
 
-def _rules(learner: _Learner, pool: RunPool) -> dict[str, FloatArray]:
-    """Measure fusions that need no judgments."""
-    rrf = pool.scaled("query-reciprocal-rank", 60).sum(axis=1)
-    equal = pool.scaled("query-minmax").sum(axis=1)
-    return {RRF: learner.values(pool, rrf), EQUAL: learner.values(pool, equal)}
-
-
 def _alone(
     learner: _Learner, pool: RunPool, runs: Mapping[str, Run], qrels: Qrels
 ) -> dict[str, FloatArray]:
     """Measure each run alone; a query without results is an empty list."""
     out = {}
+    how: dict[str, Any] = {"convention": learner.convention, "complete": True, "n_jobs": 1}
     for name, run in runs.items():
-        found = evaluate_run(
-            qrels, run, learner.measure, convention=learner.convention, complete=True, n_jobs=1
-        )
-        at = {query: q for q, query in enumerate(found.query_ids.tolist())}
-        order = [at[query] for query in pool.data.query_ids.tolist()]
-        out[f"{name} alone"] = found.per_query[learner.measure][order]
+        found = evaluate_run(qrels, run, learner.measure, **how)
+        values = dict(zip(found.query_ids.tolist(), found.per_query[learner.measure], strict=True))
+        out[f"{name} alone"] = np.array([values[q] for q in pool.data.query_ids.tolist()])
     return out
-
-
-def _weight_of(baseline: Mapping[str, float], name: str) -> float:
-    if name not in baseline:
-        raise InputError(f"baseline has no weight of the run {name!r}: give one, or 0")
-    return check_number("baseline", baseline[name])
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

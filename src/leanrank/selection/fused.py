@@ -184,42 +184,26 @@ class Fusion:
 
     def verdict(self) -> str:
         """Compare learned weights with simple rules, the best run and the weights of today."""
-        better, figures = self._against(RRF)
-        figures = f"by {figures}, {self.n_queries:,} queries)"
-        told = [name for name in (TODAY, ONE_SET) if name in self.comparisons]
-        if better > 0:
-            said = f"The learned weights beat reciprocal rank fusion {figures}."
-            sign = better_sign(self.measure)
-            best = max(self.comparisons, key=lambda name: sign * self.means[name])
-            if best not in (RRF, *told) and self._against(best)[0] <= 0:
-                told.insert(0, best)
-        elif better < 0:
-            said = (
-                f"The learned weights are worse than reciprocal rank fusion {figures}: use that, "
-                "it needs no judgments."
-            )
-        else:
-            said = (
-                f"The learned weights do not beat reciprocal rank fusion: they differ {figures}. "
-                "Use that, which needs no judgments, or judge more queries."
-            )
-        for name in told:
-            better, figures = self._against(name)
-            word = {1: "beat", 0: "do not beat", -1: "are worse than"}[better]
-            figures = figures.replace(" (", ", ", 1)
-            said += f" They {word} {'the ' * (name == TODAY)}{name} ({figures})."
-        return said
+        others = [name for name in (TODAY, ONE_SET) if name in self.comparisons]
+        best = max(self.comparisons, key=lambda name: better_sign(self.measure) * self.means[name])
+        words = {name: self._against(name) for name in (RRF, best, *others)}
+        sentences = [f"The learned weights {words[RRF]}."]
+        if not words[RRF].startswith("beat"):
+            sentences.append("Use that, which needs no judgments, or judge more queries.")
+        elif best not in (RRF, *others) and not words[best].startswith("beat"):
+            others.insert(0, best)
+        return " ".join([*sentences, *(f"They {words[name]}." for name in others)])
 
-    def _against(self, system: str) -> tuple[int, str]:
-        """Return 1, 0 or −1 for better, undecided or worse than a system, and the difference."""
+    def _against(self, system: str) -> str:
+        """Return whether the learned weights are better than a system, and the difference."""
         against = self.comparisons[system]
-        sign = better_sign(self.measure)
-        low, high = sorted(sign * end for end in against.interval)
-        text = (
-            f"{against.difference:+.4f} {self.measure} (95% interval {against.interval[0]:+.4f} to "
-            f"{against.interval[1]:+.4f}"
+        low, high = sorted(better_sign(self.measure) * end for end in against.interval)
+        word = "beat" if low > 0 else "are worse than" if high < 0 else "do not beat"
+        return (
+            f"{word} {'the ' * (system == TODAY)}{system} ({against.difference:+.4f} "
+            f"{self.measure}, 95% interval {against.interval[0]:+.4f} to "
+            f"{against.interval[1]:+.4f}, {self.n_queries:,} queries)"
         )
-        return int(low > 0) - int(high < 0), text
 
     def curve_sentence(self) -> str:
         """Describe how close few judged queries come to all of them."""

@@ -154,8 +154,7 @@ def to_entry(one: Candidate) -> dict[str, Any]:
         "algorithm": one.algorithm,
         "parameters": to_json_values(dict(one.parameters)),
         "model": one.model.to_dict(),
-        "values": {name: pack(values) for name, values in one.values.items()},
-        "training_values": {name: pack(values) for name, values in one.training_values.items()},
+        **{part: {name: pack(v) for name, v in getattr(one, part).items()} for part in _VALUES},
         "seconds": one.seconds,
     }
 
@@ -163,20 +162,13 @@ def to_entry(one: Candidate) -> dict[str, Any]:
 def from_entry(entry: Mapping[str, Any], source: str, costs: Costs | None) -> Candidate:
     """Return a candidate from what ``to_entry`` gave; ``source`` is the file, for messages."""
     model = Model.from_dict(entry["model"], source)
-    values, training_values = (
-        {name: unpack(text) for name, text in entry[part].items()}
-        for part in ("values", "training_values")
-    )
-    made = Candidate.of(
-        entry["algorithm"],
-        entry["parameters"],
-        model,
-        values,
-        costs,
-        training_values=training_values,
-        seconds=entry["seconds"],
-    )
+    each = {part: {name: unpack(v) for name, v in entry[part].items()} for part in _VALUES}
+    parameters, seconds = entry["parameters"], entry["seconds"]
+    made = Candidate.of(entry["algorithm"], parameters, model, costs=costs, seconds=seconds, **each)
     return replace(made, name=entry["name"])
+
+
+_VALUES = ("values", "training_values")
 
 
 def _line(entry: Mapping[str, Any], before: str) -> tuple[str, bytes]:

@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
+from leanrank.data.ranking_data import counted
 from leanrank.metrics.judge import better_sign, mean_of
 from leanrank.registry import AlphaPath, Space, get_system
 from leanrank.selection.candidate import Candidate
@@ -42,15 +43,10 @@ MOST_POOLED, MOST_FEATURES = 64, 128
 """Features that may come in, and those of a model whose neighbours are still few enough to try."""
 
 
-def improve(
-    task: Task,
-    parent: Candidate,
-    pool: IntArray,
-    *,
-    max_features: int | None = None,
-    max_cost: float | None = None,
-) -> list[Candidate]:
-    """Look for better models near another, within the limits.
+def improve(task: Task, parent: Candidate, pool: IntArray) -> list[Candidate]:
+    """Look for better models near another, within the limits of a task.
+
+    Without a limit on features, features are dropped and swapped only.
 
     Parameters
     ----------
@@ -58,8 +54,6 @@ def improve(
     parent : Candidate
     pool : array of int
         Features that may come in.
-    max_features, max_cost : optional
-        Beyond which no feature is added; without a limit, features are dropped and swapped only.
 
     Returns
     -------
@@ -76,10 +70,10 @@ def improve(
         return []
     support_gain = _support_gain(task, same, parent)
     found = [_corrected(task, one, same, support_gain, 1.0) for one in own if one is not same]
-    room = max_features is not None and len(support) < max_features
+    room = task.max_features is not None and len(support) < task.max_features
     moves = list(neighbours(support, pool, grow=room))
-    if max_cost is not None and task.costs is not None:
-        moves = [move for move in moves if task.costs.of(move) <= max_cost]
+    if task.max_cost is not None and task.costs is not None:
+        moves = [move for move in moves if task.costs.of(move) <= task.max_cost]
     for columns in Sieve(task, np.union1d(pool, support)).best(moves):
         task.beat(True)
         tried = run_trial(task, space, {}, columns=columns)
@@ -213,7 +207,7 @@ def _corrected(
         # the mean over all queries is to fall by as much, but only these values change
         share = max(1, len(gain)) / max(1, int(np.count_nonzero(~np.isnan(values))))
         lowered[measure] = values - support_gain[measure] - better_sign(measure) * chance * share
-    name = f"{one.name} on {one.n_features} chosen feature{'s' * (one.n_features != 1)}"
+    name = f"{one.name} on {counted(one.n_features, 'chosen feature')}"
     if task.validation is None:
         return replace(one, values={**one.values, **lowered}, name=name)
     return replace(one, training_values=lowered, name=name)

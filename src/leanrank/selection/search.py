@@ -11,10 +11,9 @@ import numpy as np
 
 from leanrank._jit import compile_seconds
 from leanrank.errors import InputError, problem_of
-from leanrank.metrics.judge import better_sign
 from leanrank.model.provenance import to_json_values
 from leanrank.registry import Space, get_system
-from leanrank.selection.candidate import Candidate, best_within, pareto_front, within_limits
+from leanrank.selection.candidate import Candidate, pareto_front
 from leanrank.selection.journal import Journal, from_entry, to_entry
 from leanrank.selection.local_search import find_pool, improve, refitting
 from leanrank.selection.trials import OutOfTimeError, Task, run_trial
@@ -58,20 +57,16 @@ class Search:
         *,
         budget: float | None,
         trials: int | None,
-        max_features: int | None,
-        max_cost: float | None,
     ) -> None:
         self.task = replace(task, beat=self._beat)
-        self.max_features = max_features
-        self.max_cost = max_cost
-        self.plan = list(round_robin({name: _space(name) for name in systems}))
+        self.systems = tuple(systems)
+        self.plan = list(round_robin({name: get_system(name).tuned_space for name in systems}))
         self.journal = journal
         self.trials = trials
         self.budget = 60.0 if budget is None and trials is None else budget
         self.candidates: list[Candidate] = []
         self.history: list[dict[str, Any]] = []
         self.expanded: set[tuple[int, ...]] = set()
-        self.systems = tuple(systems)
         self.problems: dict[str, str] = {}
         self.interrupted = False
         self.slow: dict[str, float] = {}
@@ -80,18 +75,15 @@ class Search:
         self.n_systems = 0
         self.n_done = 0
         self.earlier = 0.0
+        source = str(journal.path)
         try:
             for entry in journal.entries:
-                self._restore(entry)
+                found = [from_entry(one, source, task.costs) for one in entry["candidates"]]
+                if not entry.get("incomplete"):  # repeated, now in full if time allows
+                    self._take(entry, found)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise journal.refusal(f"a trial cannot be read ({error})") from error
         self.started = _fitting_clock() - self.earlier
-
-    def _restore(self, entry: Mapping[str, Any]) -> None:
-        source = str(self.journal.path)
-        found = [from_entry(one, source, self.task.costs) for one in entry["candidates"]]
-        if not entry.get("incomplete"):  # repeated, now in full if time allows
-            self._take(entry, found)
 
     def run(self, progress: Callable[[Progress], None]) -> None:
         """Run trials until the budget or everything to try is used up, or until Ctrl-C."""
@@ -116,8 +108,8 @@ class Search:
             if job is None:
                 break
             kind, name, what = job
-            doing = f"{name}" if kind == "system" else f"near {name}"
-            progress(Progress(doing, self._share(), self.n_done, self._seconds(), self._best()))
+            doing, best = "near " * (kind == "local") + name, self.task.best(self.candidates)
+            progress(Progress(doing, self._share(), self.n_done, self._seconds(), best))
             started = _fitting_clock()
             try:
                 entry, found = self._do(kind, name, what)
@@ -139,10 +131,7 @@ class Search:
                 found = run_trial(self.task, space, setting)
             else:
                 entry["support"] = what.model.indices.tolist()
-                pool = find_pool(self.candidates, self.task.choose_by)
-                found = improve(
-                    self.task, what, pool, max_features=self.max_features, max_cost=self.max_cost
-                )
+                found = improve(self.task, what, find_pool(self.candidates, self.task.choose_by))
         except OutOfTimeError:
             raise
         except Exception as error:
@@ -161,13 +150,13 @@ class Search:
             self.at = entry["at"] + 1
             self.n_systems += 1
             self.slow[entry["name"]] = float(entry["seconds"])
-            if found and not any(map(self._allows, found)):
+            if found and not any(map(self.task.allows, found)):
                 self.too_large.add(entry["name"])
             if "problem" in entry:
                 self.problems[entry["name"]] = entry["problem"]
         else:
             self.expanded.add(tuple(entry["support"]))
-        best = self._best()
+        best = self.task.best(self.candidates)
         if best is not None:
             means = {name: best.score(name) for name in self.task.kept}
             self.history.append({"trial": self.n_done, "seconds": self.earlier, **means})
@@ -194,20 +183,10 @@ class Search:
 
     def _next_parent(self) -> Candidate | None:
         """Return the best model of the front whose neighbours have not been tried."""
-        sign = better_sign(self.task.choose_by)
-        front = pareto_front(filter(self._allows, self.candidates), measure=self.task.choose_by)
-        for one in sorted(front, key=lambda one: -sign * one.score(self.task.choose_by)):
-            known = tuple(one.model.indices.tolist()) in self.expanded
-            if not known and refitting(one) is not None:
-                return one
-        return None
-
-    def _allows(self, one: Candidate) -> bool:
-        return within_limits(one, self.max_features, self.max_cost)
-
-    def _best(self) -> Candidate | None:
-        limits = self.max_features, self.max_cost
-        return best_within(self.candidates, self.task.choose_by, *limits)
+        allowed = filter(self.task.allows, self.candidates)
+        front = pareto_front(allowed, measure=self.task.choose_by)
+        new = [one for one in front if tuple(one.model.indices.tolist()) not in self.expanded]
+        return self.task.best(one for one in new if refitting(one) is not None)
 
     def _seconds(self) -> float:
         return _fitting_clock() - self.started
@@ -244,10 +223,3 @@ def round_robin(spaces: Mapping[str, Space]) -> Iterator[tuple[str, Space, dict[
         for name, mine in settings.items():
             if turn < len(mine):
                 yield name, spaces[name], mine[turn]
-
-
-def _space(name: str) -> Space:
-    system = get_system(name)
-    space = system.tuning or system.space
-    assert space is not None
-    return space

@@ -13,7 +13,7 @@ import numpy as np
 
 from leanrank._display import html_table
 from leanrank._typing import FloatArray
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, counted
 from leanrank.metrics.judge import better_sign
 from leanrank.selection.candidate import Candidate, pareto_front
 from leanrank.selection.engine import Split
@@ -36,9 +36,9 @@ class Difference(NamedTuple):
     measure: str
 
     def __str__(self) -> str:
-        size = f"{self.other.n_features} feature{'s' * (self.other.n_features != 1)}"
         return (
-            f"with {size}, has {self.measure} {self.other.score(self.measure):.4f}, "
+            f"with {counted(self.other.n_features, 'feature')}, has {self.measure} "
+            f"{self.other.score(self.measure):.4f}, "
             f"{'worse' if self.better > 0 else 'better'} by {abs(self.better):.4f} "
             f"(standard error {self.standard_error:.4f})"
         )
@@ -67,8 +67,8 @@ class Study:
         What features cost; None: 1 each.
     baselines : dict of str to (dict of str to array)
         By name, each measure on every query of ``validation``.
-    paths : dict of str to Path
-        Whole paths of rankers, where they are known.
+    path : Path or None
+        The models of the chosen one's ranker at all strengths, if they are known.
     history : list of dict or None
         A learning curve.
     stability : object or None
@@ -102,7 +102,7 @@ class Study:
     feature_names: tuple[str, ...] | None = None
     costs: Costs | None = None
     baselines: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
-    paths: Mapping[str, Path] = field(default_factory=dict)
+    path: Path | None = None
     history: Sequence[Mapping[str, Any]] | None = None
     stability: Any = None
     draws: Sequence[Model] = ()
@@ -121,8 +121,7 @@ class Study:
     @property
     def model(self) -> Model:
         """The chosen model."""
-        chosen: Model = self.chosen.model
-        return chosen
+        return self.chosen.model
 
     @cached_property
     def split(self) -> Split:

@@ -14,12 +14,7 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
-from leanrank.execution import (
-    add_up,
-    make_executor,
-    query_ranges,
-    single_threaded_blas,
-)
+from leanrank.execution import add_up, make_executor, query_ranges, single_threaded_blas
 from leanrank.model import Model
 from leanrank.selection.cross_validation import run_fits
 from leanrank.selection.folds import ranking_data
@@ -95,23 +90,11 @@ class StabilityResult:
         return np.count_nonzero(self.weights, axis=1)
 
     @cached_property
-    def jaccard(self) -> float:
-        """Mean over pairs of subsamples: features in both selections, over those in either.
-
-        1: always the same features. Two empty selections agree.
-        """
-        selected = (self.weights != 0).astype(np.float64)
-        both = selected @ selected.T
-        either = self.sizes[:, None] + self.sizes[None, :] - both
-        agreement = np.where(either > 0, both / np.maximum(either, 1), 1.0)
-        return float(agreement[np.triu_indices(self.n_subsamples, 1)].mean())
-
-    @cached_property
     def stability_index(self) -> float:
         """Nogueira's stability: 1 if the features are always the same, about 0 if drawn at random.
 
-        Unlike Jaccard's index it does not grow with the number of features selected. NaN if nothing
-        or everything is always selected.
+        It does not grow with the number of features selected. NaN if nothing or everything is
+        always selected.
         """
         # Nogueira, Sechidis & Brown (2018), "On the stability of feature selection algorithms"
         p = self.frequencies
@@ -129,7 +112,7 @@ class StabilityResult:
         lines = [
             f"StabilityResult: {self.n_subsamples} subsamples of {100 * self.share:.0f}% of the "
             f"queries, {self.sizes.mean():.1f} of {self.n_features:,} features on average, "
-            f"agreement {self.stability_index:.2f} beyond chance, Jaccard {self.jaccard:.2f}"
+            f"agreement {self.stability_index:.2f} beyond chance"
         ]
         frequency = self.frequencies
         for group in self.groups[:_SHOWN]:
@@ -144,6 +127,7 @@ class StabilityResult:
 
 
 _SHOWN = 10
+"""Groups, and features of a group, that are printed."""
 
 
 def stability(
@@ -326,13 +310,13 @@ def within_query_correlation(
         missing = np.isnan(block)
         block[missing] = 0.0
         squares = np.einsum("ij,ij->j", block, block)
-        sizes = np.diff(ptr[first : last + 1])
-        filled = sizes[sizes > 0]
-        if len(filled):
-            starts = np.cumsum(filled) - filled
+        query_of = np.repeat(np.arange(last - first), np.diff(ptr[first : last + 1]))
+        if len(block):
+            starts = np.flatnonzero(np.diff(query_of, prepend=-1))
+            sizes = np.diff(starts, append=len(block))
             known = np.add.reduceat(~missing, starts, axis=0, dtype=np.int64)
             means = np.add.reduceat(block, starts, axis=0) / np.maximum(known, 1)
-            block -= np.repeat(means, filled, axis=0)
+            block -= np.repeat(means, sizes, axis=0)
             block[missing] = 0.0
         return np.vstack([block.T @ block, squares])
 
@@ -374,12 +358,12 @@ def correlated_groups(correlation: FloatArray, threshold: float = 0.9) -> list[I
     n_features = len(correlation)
     if n_features < 2:
         return [np.arange(n_features)] if n_features else []
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
+    from sklearn.cluster import AgglomerativeClustering
 
-    distance = np.clip(1.0 - np.abs(correlation), 0.0, 1.0)
-    np.fill_diagonal(distance, 0.0)
-    tree = linkage(squareform(distance, checks=False), method="complete")
-    label = fcluster(tree, 1.0 - threshold + 1e-12, criterion="distance")
+    farthest = 1.0 - threshold + 1e-12
+    clusters = AgglomerativeClustering(
+        None, metric="precomputed", linkage="complete", distance_threshold=farthest
+    )
+    label = clusters.fit_predict(np.clip(1.0 - np.abs(correlation), 0.0, 1.0))
     groups = [np.flatnonzero(label == one) for one in np.unique(label)]
     return sorted(groups, key=lambda group: int(group[0]))

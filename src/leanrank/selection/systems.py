@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,9 +14,12 @@ import numpy as np
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError, suggest
+from leanrank.metrics.judge import best_of
+from leanrank.model.curves import Line
+from leanrank.model.model import Model
 from leanrank.registry import SYSTEMS, Space, get_system
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.engine import Split, best_candidate, fit_again, fit_best
+from leanrank.selection.engine import Split, fit_again, fit_best
 
 
 def system_names() -> list[str]:
@@ -137,18 +139,19 @@ def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Ca
 def fit_single_feature(split: Split) -> Candidate:
     """Take the feature, and the direction, that ranks the training data best."""
     started = time.perf_counter()
-    on_training = replace(split, validation=split.train)
-    tried = []
-    for feature in range(split.train.n_features):
-        for direction in (1, -1):
-            model = _Feature(feature, direction)
-            parameters = {"feature": feature, "direction": direction}
-            values = on_training.values(model.predict(split.train))
-            tried.append(Candidate.of("bestfeature", parameters, model, values))
-    best = best_candidate(tried, split.judge)
-    values = split.values(best.model.predict(split.validation))
+    judge, train, n_features = split.judge, split.train, split.train.n_features
+    signs = [(feature, sign) for feature in range(n_features) for sign in (1.0, -1.0)]
+    worth = judge.worth(
+        [judge.value(train, column_values(train.X, feature) * sign) for feature, sign in signs]
+    )
+    feature, sign = signs[best_of(worth)]
+    model = Model(n_features, {feature: Line(sign)}, train.feature_names)
+    values = split.values(column_values(split.validation.X, feature) * sign)
+    parameters = {"feature": feature, "direction": int(sign)}
     seconds = time.perf_counter() - started
-    return replace(best, values=values, seconds=seconds, n_trials=len(tried))
+    return Candidate.of(
+        "bestfeature", parameters, model, values, seconds=seconds, n_trials=len(signs)
+    )
 
 
 class _Trees:
@@ -165,19 +168,6 @@ class _Trees:
     @property
     def n_nonzero(self) -> int:
         return int(np.count_nonzero(self.trees.feature_importances_))
-
-
-class _Feature:
-    """One feature as the score."""
-
-    n_nonzero = 1
-
-    def __init__(self, feature: int, direction: int) -> None:
-        self.feature = feature
-        self.direction = direction
-
-    def predict(self, data: RankingData) -> FloatArray:
-        return np.asarray(column_values(data.X, self.feature) * self.direction, dtype=np.float64)
 
 
 def _fit_trees(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +23,10 @@ from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.squared import SquaredLoss
-from leanrank.metrics.judge import Judge, ranks_something
+from leanrank.metrics.judge import Judge, better_sign, ranks_something
 from leanrank.model import Model
 from leanrank.registry import Fits, Front, Space
-from leanrank.selection.candidate import Candidate
+from leanrank.selection.candidate import Candidate, within_limits
 from leanrank.selection.costs import Costs
 from leanrank.selection.engine import (
     Split,
@@ -35,7 +35,6 @@ from leanrank.selection.engine import (
     joined_sets,
     make_ranker,
     same_strength,
-    scored,
 )
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.solvers.least_squares.centred import Centred
@@ -71,6 +70,8 @@ class Task:
         OutOfTimeError.
     choose_by : str
         The measure that models are chosen by.
+    max_features, max_cost : optional
+        What a chosen model may use.
     """
 
     training: RankingData
@@ -85,6 +86,18 @@ class Task:
     gain_weight: FloatArray | None = None
     beat: Callable[[bool], None] = field(default=lambda needed: None)
     choose_by: str = "ndcg@10"
+    max_features: int | None = None
+    max_cost: float | None = None
+
+    def allows(self, one: Candidate) -> bool:
+        """Return whether a model is small and cheap enough."""
+        return within_limits(one, self.max_features, self.max_cost)
+
+    def best(self, candidates: Iterable[Candidate]) -> Candidate | None:
+        """Return the best model that is small and cheap enough, if there is one."""
+        sign = better_sign(self.choose_by)
+        allowed = filter(self.allows, candidates)
+        return max(allowed, key=lambda one: sign * one.score(self.choose_by), default=None)
 
     @cached_property
     def folds(self) -> IntArray:
@@ -177,12 +190,14 @@ class Task:
     def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return for each group the products of centred features, and those with the labels."""
         training = self.whole.scaled[0]  # all on one scale, to be added up
-        given: dict[str, Any] = {}
-        for name in ("y", "query_ptr", "sample_weight", "query_weight"):
-            values = getattr(training, name)
-            given[name] = None if values is None else kernel_view(values)
+
+        def view(values: Any) -> Any:
+            return None if values is None else kernel_view(values)
+
+        weights = view(training.sample_weight), view(training.query_weight)
+        labels = Labels(view(training.y), view(training.query_ptr), *weights)
         X = _without_gaps(training.X[:, pool])
-        whole = Centred.from_plan(X, SquaredLoss().prepare(Labels(**given)))
+        whole = Centred.from_plan(X, SquaredLoss().prepare(labels))
         columns = whole.features(np.arange(len(pool)))
         groups = [self.rows(group) for group in range(self.n_groups)]
         parts = [np.ascontiguousarray(columns[:, rows]) for rows in groups]
@@ -225,76 +240,72 @@ def run_trial(
     """Fit and judge all models of one setting, optionally on some columns only."""
     started = time.perf_counter()
     parameters = {**space.fixed, **setting}
+    chosen: dict[str, Any] = {}  # by the fit to all queries, to be repeated without a group
 
     def make(needed: bool, n_jobs: int | None = 1) -> Any:
-        ranker = make_ranker(space, parameters, task.judge, n_jobs)
+        ranker = make_ranker(space, {**parameters, **chosen}, task.judge, n_jobs)
         if "callback" in ranker.get_params():
             ranker.set_params(callback=lambda entry: task.beat(needed))
         return ranker
 
-    def fit_whole(n_jobs: int | None = 1) -> tuple[Any, list[Any]]:
-        ranker = make(True, n_jobs)
-        found = fitted(sweep, ranker, task.whole, parameters, alone=True, columns=columns)
-        return ranker, list(found)
+    def fit(ranker: Any, part: Split) -> list[Any]:
+        return list(fitted(sweep, ranker, part, alone=True, columns=columns))
 
-    def fit_without(part: Split) -> Any:
+    def fit_without(part: Split) -> list[Any] | None:
         try:
             task.beat(False)
-            made = scored(sweep, make(False), part, True, columns)
-            return [(own, scores) for own, _, scores in made]
+            return fit(make(False), part)
         except OutOfTimeError:
             return None
 
-    executor = make_executor(task.n_jobs)
+    executor, parts = make_executor(task.n_jobs), task.parts
     whole: Any
     left_out: list[Any]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
+        ranker = make(True, task.n_jobs if isinstance(space.sweep, Front) else 1)
         # the same strengths in all groups, whatever their own would be
-        sweep = fixed_strengths(space.sweep, make(True), task.whole, columns)
+        sweep = fixed_strengths(space.sweep, ranker, task.whole, columns)
         if isinstance(sweep, Front):
-            ranker, whole = fit_whole(task.n_jobs)
-            parameters |= same_strength(ranker)
-            left_out = executor.map(fit_without, task.parts)
+            whole = fit(ranker, task.whole)
+            chosen |= same_strength(ranker)
+            left_out = executor.map(fit_without, parts)
         else:
-            parts = [None, *task.parts]
             whole, *left_out = executor.map(
-                lambda part: fit_whole()[1] if part is None else fit_without(part), parts
+                lambda part: fit(ranker, task.whole) if part is None else fit_without(part),
+                [None, *parts],
             )
         task.beat(True)
-        if any(scores is None for scores in left_out):
+        if None in left_out:
             left_out = []  # there was no time for them, and these are the only models
     seconds = (time.perf_counter() - started) / max(1, len(whole))
 
     def judged(at: int) -> Candidate | None:
         own, model, scores = whole[at]
+        own = {**parameters, **own}
         twins = [_twin(sweep, own, at, models) for models in left_out]
         if not model.n_nonzero or any(twin is None for twin in twins):
             return None
         unseen = task.unseen(twins)  # type: ignore[arg-type]
         if unseen is None:
             return None
+        model = task.whole.joined(model, ranker, own)
         return task.candidate(space.ranker, own, model, scores, unseen, seconds)
 
     return [one for one in executor.map(judged, range(len(whole))) if one is not None]
 
 
-def _twin(
-    sweep: Any,
-    own: Mapping[str, Any],
-    at: int,
-    models: Sequence[tuple[Mapping[str, Any], FloatArray]],
-) -> FloatArray | None:
+def _twin(sweep: Any, own: Mapping[str, Any], at: int, models: Any) -> FloatArray | None:
     """Return the scores of the model without a group that is like one of all queries.
 
     It has the same position, but on a front the largest size that is allowed: there the sizes of
     two fits differ.
     """
     if isinstance(sweep, Front):
-        sizes = [each["max_features"] for each, _ in models]
+        sizes = [each["max_features"] for each, _, _ in models]
         small = [size for size in sizes if size <= own["max_features"]]
         at = sizes.index(max(small) if small else min(sizes)) if sizes else 0
-    return models[at][1] if at < len(models) else None
+    return models[at][2] if at < len(models) else None
 
 
 def fit_support(task: Task, chosen: Candidate) -> Model:
@@ -313,8 +324,8 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         columns = chosen.model.indices
-        _, model, _ = next(fitted(space.sweep, ranker, both, parameters, columns=columns))
-    return model if model.n_nonzero else chosen.model
+        _, model, _ = next(fitted(space.sweep, ranker, both, columns=columns))
+    return both.joined(model, ranker, parameters) if model.n_nonzero else chosen.model
 
 
 def on_given_features(chosen: Candidate) -> tuple[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from leanrank.model.provenance import fingerprint
 from leanrank.rankers import get_ranker
 from leanrank.rankers.inputs import as_data, grouped_gains
 from leanrank.registry import SYSTEMS, Fits, Front, get_system
-from leanrank.selection.candidate import best_within, choose
+from leanrank.selection.candidate import choose
 from leanrank.selection.costs import Costs
 from leanrank.selection.journal import Journal
 from leanrank.selection.search import Progress, Search
@@ -129,7 +129,10 @@ def tune(
     if gains is not None and refit == "both":
         raise InputError("refit='both' has no gain_weight for validation documents: leave it out")
     names = default_systems() if systems is None else list(systems)
-    skipped = {} if systems is not None else _unable(names, data)
+    skipped = {}
+    if systems is None and has_gaps(data.X):
+        needs = "features without missing values"
+        skipped = {name: needs for name in names if not _takes_gaps(name)}
     names = [name for name in names if name not in skipped]
     choice = scale_wanted(data, scale, curves=all(map(_takes_gaps, names)))
     limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
@@ -147,10 +150,11 @@ def tune(
         n_jobs=n_jobs,
         scale=choice.kind,
         gain_weight=gains,
+        **limits,
     )
-    settings = _settings(task, names, {**limits, "min_measure": dict(min_measure or {})})
+    settings = _settings(task, names, dict(min_measure or {}))
     with Journal(journal, settings) as kept_trials:
-        search = Search(task, names, kept_trials, budget=budget, trials=trials, **limits)
+        search = Search(task, names, kept_trials, budget=budget, trials=trials)
         search.run(progress)
     chosen = choose(
         search.candidates, measure=choose_by, min_measure=min_measure, rule=rule, **limits
@@ -175,9 +179,7 @@ def tune(
         skipped=skipped,
         problems=search.problems,
         interrupted=search.interrupted,
-        default=best_within(
-            [one for one in search.candidates if chooses_itself(one.algorithm)], choose_by, **limits
-        ),
+        default=task.best(one for one in search.candidates if chooses_itself(one.algorithm)),
     )
 
 
@@ -187,23 +189,22 @@ def default_systems() -> list[str]:
     The one that chooses by itself; sparse paths of lines and curves; other paths; systems with one
     model per fit.
     """
-    return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=_turn)
+
+    def turn(name: str) -> tuple[bool, ...]:
+        one_model = isinstance(SYSTEMS[name].tuned_space.sweep, Fits)
+        return not chooses_itself(name), not SYSTEMS[name].sparse_path, one_model
+
+    return sorted((name for name, system in SYSTEMS.items() if system.tuning), key=turn)
 
 
 def chooses_itself(name: str) -> bool:
     """Return whether a system chooses its strength and gives a model of every size."""
-    system = SYSTEMS[name]
-    return system.tuning is not None and isinstance(system.tuning.sweep, Front)
+    return isinstance(SYSTEMS[name].tuned_space.sweep, Front)
 
 
-def _turn(name: str) -> tuple[bool, ...]:
-    system = SYSTEMS[name]
-    assert system.tuning is not None
-    one_model = isinstance(system.tuning.sweep, Fits)
-    return not chooses_itself(name), not system.sparse_path, one_model
-
-
-def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(
+    task: Task, systems: Sequence[str], min_measure: Mapping[str, float]
+) -> dict[str, Any]:
     """List what results depend on, except for how long the search goes on."""
     from leanrank._version import __version__
 
@@ -219,7 +220,9 @@ def _settings(task: Task, systems: Sequence[str], wishes: Mapping[str, Any]) -> 
         "convention": task.convention,
         "measures": list(task.measures),
         "systems": list(systems),
-        **wishes,
+        "max_features": task.max_features,
+        "max_cost": task.max_cost,
+        "min_measure": min_measure,
         "costs": None if task.costs is None else [task.costs.unit, *task.costs.each.tolist()],
     }
 
@@ -256,18 +259,10 @@ def with_columns_of(
     return data.replace(X=data.X[:, order], feature_names=training.feature_names)
 
 
-def _unable(systems: Sequence[str], data: RankingData) -> dict[str, str]:
-    """Return which systems cannot be tried on some data, and what they need."""
-    if not has_gaps(data.X):
-        return {}
-    return {name: "features without missing values" for name in systems if not _takes_gaps(name)}
-
-
 def _takes_gaps(name: str) -> bool:
     """Return whether a search fits curves or steps with a system: in any unit, and with gaps."""
-    system = get_system(name)
-    space = system.tuning or system.space
-    return space is not None and bool(get_ranker(space.ranker)(**space.fixed)._takes_nan)
+    space = get_system(name).tuned_space
+    return bool(get_ranker(space.ranker)(**space.fixed)._takes_nan)
 
 
 def _check(
