@@ -83,9 +83,9 @@ def test_a_query_is_judged_by_a_model_that_has_not_seen_it(parts):
     task = Task(training, validation, "map", ("map",), ("map",))
     space = Space("rankrls", {"alpha": 0.1})
     (one,) = run_trial(task, space, {})
-    assert sorted(np.bincount(task.folds)) == [10, 10, 10, 10]
+    assert [fold.test.sum() for fold in task.folds] == [10, 10, 10, 10]
     for group in range(4):
-        inside = task.folds == group
+        inside = task.folds[group].test
         ranker = get_ranker("rankrls")(alpha=0.1).fit(training.queries[~inside])
         mine = training.queries[inside]
         expected = task.judge.per_query(mine, ranker.predict(mine), ["map"])["map"]
@@ -108,7 +108,7 @@ def test_a_size_of_a_front_is_judged_by_models_of_that_size(parts):
         for one in found:
             like = next(m for m in models if m.n_nonzero <= one.n_features)
             expected = task.judge.per_query(part.validation, like.predict(part.validation))["map"]
-            mine = one.training_values["map"][task.folds == group]
+            mine = one.training_values["map"][task.folds[group].test]
             assert mine == pytest.approx(expected, nan_ok=True)
     assert len(sizes | {found[0].n_features}) > 1, "all fronts have the same sizes"
 
@@ -457,7 +457,7 @@ def test_the_scaler_is_fitted_without_the_queries_that_judge(parts):
     task = Task(training, None, "map", ("map",), ("map",), scale="standard")
     (one,) = run_trial(task, Space("rankrls", {"alpha": 0.1}), {})
     for group in range(5):
-        inside = task.folds == group
+        inside = task.folds[group].test
         rest, mine = training.queries[~inside], training.queries[inside]
         scaler = make_normalizer("standard").fit(rest)
         ranker = get_ranker("rankrls")(alpha=0.1).fit(scaler.transform(rest))

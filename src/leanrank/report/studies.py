@@ -295,6 +295,6 @@ def is_on_path(one: Candidate, chosen: Candidate) -> bool:
 
     One that was fitted to some of the features only has a name of its own.
     """
-    plain = all(each.name == describe(each.algorithm, each.parameters) for each in (one, chosen))
+    plain = one.name == describe(one.algorithm, one.parameters)
     same = {**chosen.parameters, "alpha": one.parameters.get("alpha")} == one.parameters
     return plain and same and one.algorithm == chosen.algorithm and "alpha" in one.parameters

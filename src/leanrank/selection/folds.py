@@ -157,20 +157,15 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
         cv, order = cv.split(data.X, data.y, data.qid), None
     elif rows_of is None or rows_of is data:
         order = None
-    folds = []
-    for train, test in cv:
-        fold = Fold(_whole_queries(train, data, order), _whole_queries(test, data, order))
-        both = np.flatnonzero(fold.train & fold.test)
-        if len(both):
-            raise InputError(
-                f"the query {data.query_ids[both[0]]!r} is in training and test of one fold: use "
-                "QueryKFold, or a splitter that keeps groups whole"
-            )
-        if not fold.train.any() or not fold.test.any():
-            raise InputError("a fold has no query to train on, or none to test: give it both")
-        folds.append(fold)
+    folds = [Fold(*(_whole_queries(rows, data, order) for rows in fold)) for fold in cv]
     if not folds:
         raise InputError("cv gives no fold: give at least one")
+    for train, test in folds:
+        if (train & test).any() or not train.any() or not test.any():
+            raise InputError(
+                "a fold needs queries to train on, and others to test: use QueryKFold, or a "
+                "splitter that keeps groups whole"
+            )
     return folds
 
 
@@ -180,10 +175,8 @@ def ranking_data(
     """Check the input of a ranker, and group it by query."""
     known = {"group", "sample_weight", "query_weight", "offset"}
     if set(options) - known:
-        raise InputError(
-            f"{min(set(options) - known)!r} cannot be shared out among subsets of the queries: "
-            f"leave it out; these can: {', '.join(sorted(known))}"
-        )
+        strange = min(set(options) - known)
+        raise InputError(f"{strange!r} cannot be shared out among subsets of the queries")
     if isinstance(X, RankingData):
         refuse_beside_data(y=y, qid=qid, **options)
         return X

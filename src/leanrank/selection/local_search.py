@@ -62,7 +62,7 @@ def improve(task: Task, parent: Candidate, pool: IntArray) -> list[Candidate]:
     """
     support = parent.model.indices
     space = refitting(parent)
-    if space is None or not task.n_groups:
+    if space is None or not task.folds:
         return []
     own = run_trial(task, space, {}, columns=support)
     same = next((one for one in own if one.parameters["alpha"] == parent.parameters["alpha"]), None)
@@ -221,7 +221,8 @@ def _is_better(task: Task, one: Candidate, same: Candidate) -> bool:
         n_training = task.training.n_queries
         parts = [gain[:n_training], gain[n_training:]]
     else:
-        parts = [gain[task.folds % 2 == 0], gain[task.folds % 2 == 1]]
+        odd = np.any([fold.test for fold in task.folds[1::2]], axis=0)
+        parts = [gain[~odd], gain[odd]]
     means = [mean_of(part) for part in parts]
     if one.n_features < same.n_features:
         return all(mean >= 0 for mean in means)

@@ -136,7 +136,7 @@ class Search:
             raise
         except Exception as error:
             entry["problem"] = problem_of(error)
-        can_judge = self.task.validation is not None and self.task.n_groups > 0
+        can_judge = self.task.validation is not None and self.task.folds
         if can_judge and any(not one.training_values for one in found):
             entry["incomplete"] = True
         return entry, found

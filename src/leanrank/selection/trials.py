@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.matrices import has_gaps
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
@@ -36,7 +36,7 @@ from leanrank.selection.engine import (
     make_ranker,
     same_strength,
 )
-from leanrank.selection.folds import QueryKFold, whole_query_folds
+from leanrank.selection.folds import Fold, QueryKFold, whole_query_folds
 from leanrank.solvers.least_squares.centred import Centred
 
 
@@ -100,21 +100,12 @@ class Task:
         return max(allowed, key=lambda one: sign * one.score(self.choose_by), default=None)
 
     @cached_property
-    def folds(self) -> IntArray:
-        """The group of each training query; -1 for a single query, which cannot be left out."""
-        n_queries = self.training.n_queries
-        n_folds = min(5 if self.validation is None else 4, n_queries)
-        groups = np.full(n_queries, -1)
-        if n_folds > 1:
-            cut = QueryKFold(n_folds, stratify=True)
-            for group, fold in enumerate(whole_query_folds(self.training, cut)):
-                groups[fold.test] = group
-        return groups
-
-    @cached_property
-    def n_groups(self) -> int:
-        """How many groups of training queries there are."""
-        return int(self.folds.max(initial=-1)) + 1
+    def folds(self) -> list[Fold]:
+        """The groups of training queries to leave out in turn; none of a single query."""
+        n_folds = min(5 if self.validation is None else 4, self.training.n_queries)
+        if n_folds < 2:
+            return []
+        return whole_query_folds(self.training, QueryKFold(n_folds, stratify=True))
 
     @property
     def judge(self) -> Judge:
@@ -130,62 +121,42 @@ class Task:
     @cached_property
     def parts(self) -> list[Split]:
         """For each group, the other training queries, and its own."""
-        found = []
-        for group in range(self.n_groups):
-            inside = self.folds == group
-            gains = None if self.gain_weight is None else self.gain_weight[~self.rows(group)]
-            data = self.training.queries
-            found.append(self._split(data[~inside], data[inside], gains))
+        found, data = [], self.training.queries
+        for rest, mine in self.folds:
+            gains = None if self.gain_weight is None else self.gain_weight[self.rows(rest)]
+            found.append(self._split(data[rest], data[mine], gains))
         return found
 
     def _split(self, train: RankingData, held_out: RankingData, gains: FloatArray | None) -> Split:
         normalizer = None if self.scale is None else make_normalizer(self.scale).fit(train)
-        return Split(
-            train,
-            held_out,
-            self.measure,
-            self.convention,
-            normalizer=normalizer,
-            gain_weight=gains,
-        )
+        how = self.measure, self.convention
+        return Split(train, held_out, *how, normalizer=normalizer, gain_weight=gains)
 
-    def rows(self, group: int) -> Any:
-        """Return which training documents are of a group."""
-        return np.repeat(self.folds == group, np.diff(self.training.query_ptr))
+    def rows(self, queries: BoolArray) -> BoolArray:
+        """Return which training documents are of some queries."""
+        return np.repeat(queries, np.diff(self.training.query_ptr))
 
-    def unseen(self, scores: Sequence[FloatArray]) -> dict[str, FloatArray] | None:
-        """Measure every training query by the scores of its group; none if there are no groups.
+    def values(
+        self, scores: FloatArray, left_out: Sequence[FloatArray]
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]] | None:
+        """Measure a model on the validation queries, and on the training queries.
 
-        None if a score is not finite.
+        ``left_out`` are the scores of each group by a model that was fitted without it; empty if
+        there are no groups. None for scores that rank nothing, which a measure may still credit.
         """
-        if not scores:
-            return {}
-        whole = np.empty(len(self.training))
-        for group, some in enumerate(scores):
-            whole[self.rows(group)] = some
+        if not ranks_something(scores, self.whole.validation):
+            return None
+        whole, seen = np.zeros(len(self.training)), {}
+        for fold, some in zip(self.folds, left_out, strict=False):
+            whole[self.rows(fold.test)] = some
         if not np.isfinite(whole).all():
             return None
         measures = self.measures if self.validation is None else self.kept
-        return self.judge.per_query(self.training, whole, measures)
-
-    def candidate(
-        self,
-        algorithm: str,
-        parameters: Mapping[str, Any],
-        model: Model,
-        scores: FloatArray,
-        unseen: Mapping[str, FloatArray],
-        seconds: float,
-    ) -> Candidate | None:
-        """Judge a model; None if it ranks nothing, which a measure may still credit."""
-        if not ranks_something(scores, self.whole.validation):
-            return None
-        values, training_values = unseen, {}
-        if self.validation is not None:
-            values = self.judge.per_query(self.validation, scores, self.measures)
-            training_values = dict(unseen)
-        measured: dict[str, Any] = {"training_values": training_values, "seconds": seconds}
-        return Candidate.of(algorithm, parameters, model, values, self.costs, **measured)
+        if len(left_out):
+            seen = self.judge.per_query(self.training, whole, measures)
+        if self.validation is None:
+            return seen, {}
+        return self.judge.per_query(self.validation, scores, self.measures), seen
 
     def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return for each group the products of centred features, and those with the labels."""
@@ -199,7 +170,7 @@ class Task:
         X = _without_gaps(training.X[:, pool])
         whole = Centred.from_plan(X, SquaredLoss().prepare(labels))
         columns = whole.features(np.arange(len(pool)))
-        groups = [self.rows(group) for group in range(self.n_groups)]
+        groups = [self.rows(fold.test) for fold in self.folds]
         parts = [np.ascontiguousarray(columns[:, rows]) for rows in groups]
         grams = [part @ part.T for part in parts]
         targets = [part @ whole.target[rows] for part, rows in zip(parts, groups, strict=True)]
@@ -208,8 +179,8 @@ class Task:
     def linear_values(self, support: IntArray, weights: FloatArray) -> FloatArray:
         """Measure weights of some features: rows for each group left out, and one for all."""
         scores = np.empty(len(self.training))
-        for group, part in enumerate(self.parts):
-            scores[self.rows(group)] = _without_gaps(part.scaled[1].X[:, support]) @ weights[group]
+        for fold, part, w in zip(self.folds, self.parts, weights, strict=False):
+            scores[self.rows(fold.test)] = _without_gaps(part.scaled[1].X[:, support]) @ w
         wanted = (self.choose_by,)
         values = self.judge.per_query(self.training, scores, wanted)[self.choose_by]
         if self.validation is None:
@@ -286,11 +257,12 @@ def run_trial(
         twins = [_twin(sweep, own, at, models) for models in left_out]
         if not model.n_nonzero or any(twin is None for twin in twins):
             return None
-        unseen = task.unseen(twins)  # type: ignore[arg-type]
-        if unseen is None:
+        values = task.values(scores, twins)  # type: ignore[arg-type]
+        if values is None:
             return None
         model = task.whole.joined(model, ranker, own)
-        return task.candidate(space.ranker, own, model, scores, unseen, seconds)
+        known: dict[str, Any] = {"training_values": values[1], "seconds": seconds}
+        return Candidate.of(space.ranker, own, model, values[0], task.costs, **known)
 
     return [one for one in executor.map(judged, range(len(whole))) if one is not None]
 
