@@ -335,12 +335,7 @@ def test_features_are_found_by_name():
     names = [data.feature_names[at] for at in order]
     moved = data.replace(X=np.asarray(data.X)[:, order], feature_names=names)
     draws = bootstrap_models(ranker, data, n_draws=3)
-    others = bootstrap_models(ranker, moved, n_draws=3)
     assert curve_parts(model, data, draws) == curve_parts(model, moved, draws)
-    expected, found = curve_parts(model, data, draws), curve_parts(model, moved, others)
-    for one, other in zip(expected, found, strict=True):
-        ends = [[row["low"] for row in layer_of(each, "band")] for each in (one, other)]
-        assert np.allclose(*ends, atol=1e-3)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1.7e9, -1e12])

@@ -90,10 +90,10 @@ def test_a_report_about_a_model(parts):
         assert len(study.candidates) > 3
         assert all(judged_alike(one, vali) for one in study.candidates)
         (path,) = study.paths.values()
-        for at in np.flatnonzero(path.n_selected):
-            bare = path.model(at).replace(normalizer=None)
+        for at in np.flatnonzero(study.path.n_selected):
+            bare = study.path.model(at).replace(normalizer=None)
             scores = bare.predict(normalizer.transform(test))
-            assert path.model(at).predict(test) == pytest.approx(scores)
+            assert study.path.model(at).predict(test) == pytest.approx(scores)
         assert bool(study.draws) == (curves is not None)
         for draw in study.draws:
             assert np.corrcoef(draw.predict(test), expected)[0, 1] > 0.9

@@ -125,7 +125,10 @@ def curve_parts(
         ``scaled`` or None, the ``mean`` of the curve over the documents, and ``rows`` by layer.
     """
     drawn = in_units_of_data(model)
-    bands = [_by_name(each, model) for each in draws]
+    bands = [
+        in_units_of_data(each.replace(normalizer=each.normalizer or model.normalizer)).curves
+        for each in draws
+    ]
     seen = {} if data is None else columns_seen(drawn, some_documents(data))
     parts = []
     for index, curve in drawn.curves.items():
@@ -133,7 +136,7 @@ def curve_parts(
             continue
         name = feature_name(index, model.feature_names)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
-            part = _part(name, curve, seen.get(index), [each.get(name) for each in bands])
+            part = _part(name, curve, seen.get(index), [each.get(index) for each in bands])
         part["index"] = index
         part["scaled"] = None if drawn.normalizer is None else drawn.normalizer["kind"]
         y = [row["y"] for layer in ("curve", "missing") for row in part["rows"][layer]]
@@ -290,13 +293,6 @@ def _straight(curve: Curve, there: FloatArray, mean: float, ends: FloatArray) ->
     added = _added(curve, there) - mean
     line: FloatArray = added.mean() + float(spread @ added) / square * (ends - there.mean())
     return line
-
-
-def _by_name(draw: Model, model: Model) -> dict[str, Curve]:
-    """Return the curves of a drawn model, in the units in which those of the model are drawn."""
-    names = draw.feature_names or model.feature_names
-    drawn = in_units_of_data(draw.replace(normalizer=draw.normalizer or model.normalizer))
-    return {feature_name(index, names): curve for index, curve in drawn.curves.items()}
 
 
 def _band(draws: Sequence[Curve | None], values: FloatArray, x: FloatArray) -> FloatArray:

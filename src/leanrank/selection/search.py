@@ -88,7 +88,10 @@ class Search:
     def run(self, progress: Callable[[Progress], None]) -> None:
         """Run trials until the budget or everything to try is used up, or until Ctrl-C."""
         try:
-            self._run(progress)
+            while not self._is_over() and (job := self._next()) is not None:
+                self._run(job, progress)
+        except OutOfTimeError:
+            pass
         except KeyboardInterrupt:
             if not self.candidates:
                 raise
@@ -102,23 +105,16 @@ class Search:
         """The systems that no trial was made of."""
         return tuple(name for name in self.systems if name not in self.slow)
 
-    def _run(self, progress: Callable[[Progress], None]) -> None:
-        while not self._is_over():
-            job = self._next()
-            if job is None:
-                break
-            kind, name, what = job
-            doing, best = "near " * (kind == "local") + name, self.task.best(self.candidates)
-            progress(Progress(doing, self._share(), self.n_done, self._seconds(), best))
-            started = _fitting_clock()
-            try:
-                entry, found = self._do(kind, name, what)
-            except OutOfTimeError:
-                break
-            entry["seconds"] = _fitting_clock() - started
-            if self.journal.path is not None:
-                self.journal.add({**entry, "candidates": list(map(to_entry, found))})
-            self._take(entry, found)
+    def _run(self, job: tuple[str, str, Any], progress: Callable[[Progress], None]) -> None:
+        kind, name, what = job
+        doing, best = "near " * (kind == "local") + name, self.task.best(self.candidates)
+        progress(Progress(doing, self._share(), self.n_done, self._seconds(), best))
+        started = _fitting_clock()
+        entry, found = self._do(kind, name, what)
+        entry["seconds"] = _fitting_clock() - started
+        if self.journal.path is not None:
+            self.journal.add({**entry, "candidates": list(map(to_entry, found))})
+        self._take(entry, found)
 
     def _do(self, kind: str, name: str, what: Any) -> tuple[dict[str, Any], list[Candidate]]:
         """Run a trial; one that fails must not end the search."""
