@@ -89,7 +89,6 @@ def test_a_report_about_a_model(parts):
         assert study.model.predict(test) == pytest.approx(expected)
         assert len(study.candidates) > 3
         assert all(judged_alike(one, vali) for one in study.candidates)
-        (path,) = study.paths.values()
         for at in np.flatnonzero(study.path.n_selected):
             bare = study.path.model(at).replace(normalizer=None)
             scores = bare.predict(normalizer.transform(test))

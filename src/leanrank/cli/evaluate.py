@@ -260,17 +260,17 @@ def compare(
         check_exists(file)
     with screen.progress() as say:
         from leanrank.execution import count_workers
-        from leanrank.selection.compare import SetParts, compare_systems
+        from leanrank.selection import compare as comparison
 
         options.check_measures(choose_by, convention)
         check_scale(scale)
         chosen, left_out = _systems(systems)
         how = read_options(train, format, read) | ({} if format is None else {"format": format})
-        parts = SetParts(
+        parts = comparison.SetParts(
             Path(train), Path(vali), Path(test), scale=scale, options=tuple(sorted(how.items()))
         )
         given = {Path(test).name: (convention, [parts])}
-        compared = compare_systems(
+        compared = comparison.compare_systems(
             given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
         )
     if markdown is not None:
