@@ -6,7 +6,7 @@ The guide to choosing a system is written from these figures.
 from __future__ import annotations
 
 from benchmarks.harness import Options, Table
-from leanrank.selection.compare import SetParts, cells, compare_systems, head
+from leanrank.selection.compare import cells, compare_systems, head
 from leanrank.selection.systems import installed, system_names
 from papers.public_sets import fetch, find_set
 
@@ -18,11 +18,10 @@ def run(options: Options) -> list[Table]:
     sets = {}
     for name in SETS:
         public, there = find_set(name), fetch(name, data_dir=options.data, download=False)
-        splits = [SetParts(*there.files(fold), public.n_features, "auto") for fold in folds]
-        sets[name] = (public.convention, splits)
+        sets[name] = public.convention, list(map(there.fold, folds))
     names = ["domination", "rankrls"] if options.quick else list(filter(installed, system_names()))
     tables = []
-    for compared in compare_systems(sets, names):
+    for compared in compare_systems(sets, names, scale="auto"):
         table = Table(compared.name, note=" ".join(compared.problems))
         heads = [*map(head, compared.measures), "used"]
         for row in compared.rows:

@@ -58,7 +58,6 @@ def test_scaled_and_in_other_words(run, files):
     ("words", "sentence"),
     [
         (["train.txt"], "Missing argument 'VALI'"),
-        (["train.txt", "vali.txt", "-"], "not from standard input"),
         (["train.txt", "vali.txt", "none.txt"], "none.txt: there is no such file"),
         ([*FILES, "--systems", "rankrsl"], "did you mean 'rankrls'?"),
         ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),

@@ -1,12 +1,11 @@
 """Systems side by side: measured as by hand, tested against the best, the same in any process."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from leanrank.data import dump_letor, load_letor, make_ranking
+from leanrank.data import make_ranking
 from leanrank.metrics import compare_values, evaluate
 from leanrank.model import Model
 from leanrank.selection import Candidate, Split, compare_systems, fit_system
@@ -14,9 +13,7 @@ from leanrank.selection.compare import (
     MEASURES,
     ComparedSet,
     Outcome,
-    SetParts,
     holm,
-    load_parts,
     markdown,
     seconds,
     to_dict,
@@ -26,20 +23,11 @@ SYSTEMS = ["rankrls", "bestfeature"]
 
 
 @pytest.fixture(scope="module")
-def splits(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sets")
+def splits():
     parts = []
     for seed in (0, 1):
         data = make_ranking(n_queries=36, docs_per_query=12, n_features=6, random_state=seed)
-        files = []
-        for name, queries in (
-            ("train", slice(0, 16)),
-            ("vali", slice(16, 24)),
-            ("test", slice(24, 36)),
-        ):
-            files.append(folder / f"{name}{seed}.txt")
-            dump_letor(data.queries[queries], files[-1])
-        parts.append(SetParts(*files))
+        parts.append((data.queries[:16], data.queries[16:24], data.queries[24:36]))
     return parts
 
 
@@ -48,15 +36,12 @@ def compared(splits):
     said = []
     found = compare_systems({"made up": ("letor4", splits)}, SYSTEMS, say=said.append)
     assert len(said) == 4
-    assert said[-1] == "made up, split 2: best feature (4 of 4)"
+    assert said[-1] == "made up, split 2: best feature (2 of 2)"
     return found[0]
 
 
 def test_figures_are_those_of_a_fit_by_hand(compared, splits):
-    for number, parts in enumerate(splits, 1):
-        train, vali, test = (
-            load_letor(f, n_features=6) for f in (parts.train, parts.validation, parts.test)
-        )
+    for number, (train, vali, test) in enumerate(splits, 1):
         chosen = fit_system("rankrls", Split(train, vali, "map", "letor4"))
         found = evaluate(
             test, chosen.model.predict(test), measures=list(MEASURES), convention="letor4"
@@ -175,10 +160,12 @@ def test_times_are_readable():
 
 
 def test_scaling_is_learned_on_the_training_part(splits):
-    *parts, normalizer, _ = load_parts(replace(splits[0], scale="standard"))
-    mean, deviation = parts[0].X.mean(axis=0), parts[0].X.std(axis=0)
-    for part in parts:
-        assert np.allclose(normalizer.transform(part).X, (part.X - mean) / deviation)
+    sets = {"s": ("standard", splits[:1])}
+    (found,) = compare_systems(sets, ["rankrls"], scale="standard", measures=["map"])
+    train = splits[0][0]
+    normalizer = found.outcomes[0].chosen.model.normalizer
+    assert normalizer["kind"] == "standard"
+    assert np.allclose(normalizer["mean"], train.X.mean(axis=0))
 
 
 def test_the_lowest_error_is_the_best():

@@ -14,7 +14,6 @@ from leanrank.model.writing import as_model
 from leanrank.rankers import DominationRanker
 from leanrank.report import study_of_model, with_bands, with_path
 from leanrank.selection import Split, choose, compare_systems, fit_system, pareto_front, tune
-from leanrank.selection.compare import SetParts
 
 MEASURE = "ndcg@10"
 UNITS = 10.0 ** np.arange(-4, 4)
@@ -109,12 +108,9 @@ def test_a_system_fitted_to_a_split(parts, system):
     assert np.nanmean(again) == pytest.approx(one.value, abs=2e-3)
 
 
-def test_a_comparison(parts, tmp_path):
-    files = [tmp_path / f"{name}.txt" for name in ("train", "vali", "test")]
-    for part, file in zip(parts, files, strict=True):
-        dump(part, file)
-    sets = {"made": ("standard", [SetParts(*files, scale="auto")])}
-    (found,) = compare_systems(sets, ["domination", "rankrls"], measures=[MEASURE])
+def test_a_comparison(parts):
+    sets = {"made": ("standard", [parts])}
+    (found,) = compare_systems(sets, ["domination", "rankrls"], measures=[MEASURE], scale="auto")
     for outcome in found.outcomes:
         assert outcome.scaled
         model = outcome.candidate.model

@@ -12,7 +12,6 @@ from leanrank.cli.datafiles import (
     check_files,
     read_data,
     read_documents,
-    read_options,
     read_scores,
     write_scores,
 )
@@ -249,15 +248,9 @@ def compare(
     markdown : FILE
         Write the tables, or -.
     """
-    from leanrank.data.formats import check_exists
     from leanrank.data.scaling.spread import check_scale
 
-    files = train, vali, test
-    check_files(files, markdown, json=json)
-    if "-" in files:
-        raise InputError("data are read more than once, so not from standard input: give files")
-    for file in files:
-        check_exists(file)
+    check_files([train, vali, test], markdown, json=json)
     with screen.progress() as say:
         from leanrank.execution import count_workers
         from leanrank.selection import compare as comparison
@@ -265,13 +258,13 @@ def compare(
         options.check_measures(choose_by, convention)
         check_scale(scale)
         chosen, left_out = _systems(systems)
-        how = read_options(train, format, read) | ({} if format is None else {"format": format})
-        parts = comparison.SetParts(
-            Path(train), Path(vali), Path(test), scale=scale, options=tuple(sorted(how.items()))
+        first = read_data(train, format, read)
+        second, third = (
+            read_data(file, format, read, n_features=first.n_features) for file in (vali, test)
         )
-        given = {Path(test).name: (convention, [parts])}
+        sets = {Path(test).name: (convention, [(first, second, third)])}
         compared = comparison.compare_systems(
-            given, chosen, choose_by=choose_by, n_jobs=count_workers(jobs), say=say
+            sets, chosen, choose_by=choose_by, scale=scale, n_jobs=count_workers(jobs), say=say
         )
     if markdown is not None:
         with atomic_write(markdown) as stream:

@@ -12,9 +12,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,21 +33,10 @@ MEASURES = ("map", "p@10", "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mean_ndcg")
 SIGNIFICANT = 0.05
 MARK = "°"
 HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
+Parts: TypeAlias = tuple[RankingData, RankingData, RankingData]
 OTHERS = ("used", "fit s", "search s", "score ms")
 """The columns after the measures: features used, seconds of the chosen fit and of the search, and
 milliseconds to score a thousand documents; all are means over the splits."""
-
-
-@dataclass(frozen=True)
-class SetParts:
-    """The files of one split, and how to read them; small enough to send to another process."""
-
-    train: Path
-    validation: Path
-    test: Path
-    n_features: int | None = None
-    scale: str | None = None
-    options: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,11 +164,12 @@ class ComparedSet:
 
 
 def compare_systems(
-    sets: Mapping[str, tuple[str, Sequence[SetParts]]],
+    sets: Mapping[str, tuple[str, Iterable[Parts]]],
     systems: Sequence[str],
     *,
     choose_by: str = "map",
     measures: Sequence[str] = MEASURES,
+    scale: str | None = None,
     n_jobs: int = 1,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[ComparedSet]:
@@ -188,14 +177,17 @@ def compare_systems(
 
     Parameters
     ----------
-    sets : mapping of str to (str, sequence of Parts)
-        For each set the convention of its measures, and its splits.
+    sets : mapping of str to (str, iterable of (RankingData, RankingData, RankingData))
+        For each set the convention of its measures, and its splits into training, validation and
+        test part; a generator loads one split after the other.
     systems : sequence of str
         Names of ``leanrank.selection.system_names``.
     choose_by : str, default="map"
         What chooses parameters on the validation part.
     measures : sequence of str
         What is measured on the test part.
+    scale : str, optional
+        How features are scaled, as for ``tune``; learned on each training part.
     n_jobs : int, default=1
         Processes; a system that is timed has one thread.
     say : callable
@@ -206,22 +198,20 @@ def compare_systems(
     list of ComparedSet
     """
     check_systems(list(systems))
-    tasks = [
-        (name, system, fold, parts, convention, choose_by, tuple(measures))
-        for name, (convention, splits) in sets.items()
-        for fold, parts in enumerate(splits, 1)
-        for system in systems
-    ]
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in sets}
-    for at, (name, outcome) in enumerate(_run_all(tasks, n_jobs), 1):
-        outcomes[name].append(outcome)
-        say(f"{name}, split {outcome.fold}: {title(outcome.system)} ({at} of {len(tasks)})")
-    for found in outcomes.values():
-        found.sort(key=lambda outcome: systems.index(outcome.system))
-    return [
-        ComparedSet(name, convention, choose_by, tuple(measures), outcomes[name])
-        for name, (convention, _) in sets.items()
-    ]
+    compared = []
+    for name, (convention, splits) in sets.items():
+        outcomes: list[Outcome] = []
+        for fold, (train, vali, test) in enumerate(splits, 1):
+            choice = scale_wanted(train, scale)
+            normalizer = None if choice.kind is None else choice.make().fit(train)
+            split = Split(train, vali, choose_by, convention, normalizer=normalizer)
+            run = partial(_run, fold, split, test, tuple(measures), choice.reason)
+            for at, outcome in enumerate(_run_all(run, systems, n_jobs), 1):
+                outcomes.append(outcome)
+                say(f"{name}, split {fold}: {title(outcome.system)} ({at} of {len(systems)})")
+        outcomes.sort(key=lambda outcome: systems.index(outcome.system))
+        compared.append(ComparedSet(name, convention, choose_by, tuple(measures), outcomes))
+    return compared
 
 
 def head(measure: str) -> str:
@@ -368,57 +358,39 @@ def _worse(done: Mapping[str, list[Outcome]], measure: str) -> dict[str, float]:
     return holm({name: one.p_randomization for name, one in found.items()})
 
 
-def _run_all(tasks: list[Any], n_jobs: int) -> Iterable[tuple[str, Outcome]]:
-    if n_jobs == 1 or len(tasks) == 1:
-        yield from map(_run, tasks)
+def _run_all(
+    run: Callable[[str], Outcome], systems: Sequence[str], n_jobs: int
+) -> Iterable[Outcome]:
+    if n_jobs == 1 or len(systems) == 1:
+        yield from map(run, systems)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     # A fork would inherit dead threads of the numerical libraries.
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(n_jobs, len(tasks)), mp_context=fresh) as pool:
-        yield from pool.map(_run, tasks)
+    with ProcessPoolExecutor(min(n_jobs, len(systems)), mp_context=fresh) as pool:
+        yield from pool.map(run, systems)
 
 
-def _run(task: Any) -> tuple[str, Outcome]:
-    name, system, fold, parts, convention, choose_by, measures = task
-    train, vali, test, normalizer, scaled = load_parts(parts)
-    split = Split(train, vali, choose_by, convention, normalizer=normalizer)
+def _run(
+    fold: int, split: Split, test: RankingData, measures: Sequence[str], scaled: str, system: str
+) -> Outcome:
     with warnings.catch_warnings():
         # uninformative queries and tied scores are expected here
         warnings.simplefilter("ignore", DataWarning)
         try:
             chosen = fit_system(system, split)
         except Exception as error:  # one failing system must not end the others
-            return name, Outcome(system, fold, problem=problem_of(error))
+            return Outcome(system, fold, problem=problem_of(error))
         seconds = []
         for _ in range(5):
             started = time.perf_counter()
             scores = chosen.model.predict(test)
             seconds.append(time.perf_counter() - started)
-        found = evaluate(test, scores, measures=measures, convention=convention, n_jobs=1)
+        found = evaluate(test, scores, measures=measures, convention=split.convention, n_jobs=1)
     per_thousand = min(seconds) / max(1, len(test)) * 1000
-    return name, Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
-
-
-@lru_cache(maxsize=1)  # systems take turns on one split
-def load_parts(parts: SetParts) -> tuple[RankingData, RankingData, RankingData, Any, str]:
-    """Read the three parts; return them, how to scale them if asked, and the reason for it."""
-    from leanrank.data import load
-    from leanrank.data.formats import FORMATS
-
-    loaded: list[RankingData] = []
-    for file in (parts.train, parts.validation, parts.test):
-        options = dict(parts.options)
-        if str(file).lower().endswith(FORMATS["letor"]):
-            width = parts.n_features or (loaded[0].n_features if loaded else None)
-            options["n_features"] = width
-        loaded.append(load(file, **options))
-    train, vali, test = loaded
-    choice = scale_wanted(train, parts.scale)
-    normalizer = None if choice.kind is None else choice.make().fit(train)
-    return train, vali, test, normalizer, choice.reason
+    return Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
 
 
 def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:
