@@ -193,8 +193,9 @@ def _scripts(options: Options) -> Table:
         }
         model = Model(20, curves, tuple(f"feature_{at}" for at in range(20)))
         formula = formula_of(model)
-        repeated = Syntax(value="doc[{x}].value", is_missing="doc[{x}].size() == 0")
-        before = formula.written(repeated, [f"'{name}'" for name in formula.names])
+        repeated = Syntax(missing="{x}.size() == 0")
+        before = formula.written(repeated, [f"doc['{name}'].value" for name in formula.names])
+        before = before.replace(".value.size()", ".size()")
         sizes = {"before": len(before)}
         for target in ("painless", "lucene-expression"):
             try:

@@ -186,8 +186,8 @@ def test_a_normaliser_travels_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Line(np.inf), "a weight is not finite"),
-        (lambda: Line(1.0, NAN), "a weight is not finite"),
+        (lambda: Line(np.inf), "a number of a line is not finite"),
+        (lambda: Line(1.0, NAN), "a number of a line is not finite"),
         (lambda: Ramps((0.0, 1.0, 1.0), (1.0, 2.0)), "knots of a curve of ramps do not increase"),
         (lambda: Ramps((0.0, NAN), (1.0,)), "a number of a curve of ramps is not finite"),
         (lambda: Ramps((0.0, 1.0), (np.inf,)), "a number of a curve of ramps is not finite"),

@@ -12,7 +12,7 @@ from leanrank.data import RankingData, make_ranking
 from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Levels, Line, Model, Ramps, Surface, fill_values, load_model, save_model
-from leanrank.model.export import export_model, formula_of
+from leanrank.model.export import formula_of
 from leanrank.model.verify import engines, verify_export
 from leanrank.rankers import RankSVM
 from tests.model.verify.drivers import OTHERS
@@ -99,8 +99,6 @@ def test_bad_fill_values():
         fill_values(data, {"bm25": 1.0})
     with pytest.raises(InputError, match="median or a number"):
         fill_values(data, "mean")
-    with pytest.raises(ModelError, match="normalisers"):
-        export_model(mixed(STANDARD), "solr", normalizers=True)
 
 
 def test_a_pipeline_with_an_imputer(tmp_path):

@@ -21,7 +21,6 @@ def export(
     output: str = "-",
     name: str = "leanrank",
     names: str | None = None,
-    normalizers: bool = False,
     table: str = "documents",
     qid: str = "qid",
     top: int = 10,
@@ -82,7 +81,7 @@ def export(
         stream.write(content)
 
 
-_SHARED = ("name", "table", "qid", "normalizers", "featureset", "max_error")
+_SHARED = ("name", "table", "qid", "featureset", "max_error")
 
 
 def verify(
@@ -96,7 +95,6 @@ def verify(
     names: str | None = None,
     table: str = "documents",
     qid: str = "qid",
-    normalizers: bool = False,
     featureset: str | None = None,
     max_error: float | None = None,
     format: str | None = None,
@@ -133,8 +131,7 @@ def verify(
     with screen.progress() as say:
         ranker = load_model(model)
         say(f"Reading {data}")
-        texts = any(one.is_text for one in formula_of(ranker).categories.values())
-        tables = texts or (target or "").startswith(("sql:", "polars"))
+        tables = bool(formula_of(ranker).texts) or (target or "").startswith(("sql:", "polars"))
         documents = read_typed(data, ranker, format, read, typed=logged is None and tables)
         if logged is not None:
             scores, unmatched = read_logged(logged, documents)

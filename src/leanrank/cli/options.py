@@ -37,8 +37,6 @@ featureset : NAME
     A feature set (in Solr a store) that exists and has the model's features.
 max_error : ERROR >= 0
     Largest error of a score where curves become trees.
-normalizers :
-    Write the engine's normalisers instead of folding a scaler into the weights.
 """
 
 from __future__ import annotations

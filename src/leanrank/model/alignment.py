@@ -42,22 +42,14 @@ class Table:
             return cls(X.feature_names, X.n_features, matrix=X.X, categories=known)
         if hasattr(X, "collect") and not hasattr(X, "shape"):
             raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
-        columns = getattr(X, "column_names", None)
-        if columns is None and hasattr(X, "columns"):
-            columns = X.columns
+        columns = getattr(X, "column_names", getattr(X, "columns", None))
         if columns is not None:
-            names = tuple(columns)
-            if len(set(names)) != len(names):
-                twice = first_repeated(names)
+            labels = tuple(columns)
+            twice = first_repeated(labels)
+            if twice is not None:
                 raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")
-            named = all(isinstance(name, str) for name in names)
-            labels = list(names)
-            return cls(
-                names if named else None,
-                len(names),
-                column=lambda at: X[labels[at]],
-                n_rows=X.shape[0],
-            )
+            names = labels if all(isinstance(name, str) for name in labels) else None
+            return cls(names, len(labels), column=lambda at: X[labels[at]], n_rows=X.shape[0])
         if not hasattr(X, "tocsr") and (cells := _objects(X)) is not None:
             return cls(None, cells.shape[1], column=lambda at: cells[:, at], n_rows=len(cells))
         matrix = as_matrix(X)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -20,32 +21,44 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Writer(Protocol[T]):
-    """What a target must be able to write; T is text, or a node of a graph or tree."""
+class Writer(ABC, Generic[T]):
+    """What a target writes terms with; T is text, or a node of a graph or tree."""
 
+    @abstractmethod
     def number(self, value: float) -> T:
         """Return a constant."""
 
-    def filled(self, x: T, value: float) -> T:
-        """Return a feature with a number where it is missing."""
+    @abstractmethod
+    def apply(self, operation: str, *operands: T) -> T:
+        """Return an operation: missing, above, choice, minus, times or plus."""
 
-    def if_missing(self, x: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is missing."""
-
-    def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is above a threshold."""
-
-    def fraction(self, x: T, start: T, rate: T) -> T:
-        """Return (x − start) × rate of a feature that is not missing."""
-
+    @abstractmethod
     def lookup(self, x: T, table: list[tuple[Any, float]], otherwise: float) -> T:
         """Return the value of a level, or another; a missing feature is no level."""
 
+    def filled(self, x: T, value: float) -> T:
+        """Return a feature with a number where it is missing."""
+        return self.if_missing(x, self.number(value), x)
+
+    def if_missing(self, x: T, then: T, otherwise: T) -> T:
+        """Return one of two values, by whether a feature is missing."""
+        return self.apply("choice", self.apply("missing", x), then, otherwise)
+
+    def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
+        """Return one of two values, by whether a feature is above a threshold."""
+        return self.apply("choice", self.apply("above", x, threshold), then, otherwise)
+
+    def fraction(self, x: T, start: T, rate: T) -> T:
+        """Return (x − start) × rate of a feature that is not missing."""
+        return self.times(self.apply("minus", x, start), rate)
+
     def times(self, a: T, b: T) -> T:
         """Return a product."""
+        return self.apply("times", a, b)
 
     def plus(self, a: T, b: T) -> T:
         """Return a sum."""
+        return self.apply("plus", a, b)
 
 
 def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int], T]) -> T:
@@ -61,6 +74,20 @@ def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int]
     return between(0, len(cuts))
 
 
+def on_pieces(x: FloatArray, at: AnyArray, pieces: Sequence[FloatArray]) -> FloatArray:
+    """Return the values of a curve at x, each on one of the pieces; NaN where x is not finite.
+
+    Rounded monotonically: a curve that never falls never falls by rounding either. Some engines
+    multiply where they are told to divide, so there is no division.
+    """
+    start, rate, rise, level = (each[at] for each in pieces)
+    out: FloatArray = x - start
+    out *= rate
+    out *= rise
+    out += level
+    return out
+
+
 def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the start and 1 / width of each piece; the outer ones are never past theirs."""
     return (
@@ -69,23 +96,72 @@ def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     )
 
 
-class Curve(ABC):
-    """What one feature adds to a score.
+class BaseTerm(ABC):
+    """What one or two features add to a score.
 
     Attributes
     ----------
-    missing : float or None
-        What is added where the feature is missing (NaN). None: a model refuses such documents, and
-        an export takes the feature for 0.
+    missing : float, tuple of float or None
+        What is added where a feature is missing (NaN). None: a model refuses such documents, and an
+        export takes the feature for 0.
+    keys : tuple of str
+        The attributes that define the term beside ``missing``, in the order of the file.
     """
 
-    missing: float | None
+    missing: Any
     keys: ClassVar[tuple[str, ...]]
 
     @property
     def cuts(self) -> tuple[float, ...]:
         """Where one piece ends and the next begins, in increasing order."""
         return ()
+
+    @property
+    @abstractmethod
+    def heights(self) -> Sequence[float]:
+        """The values that the term takes between which it moves, from left to right."""
+
+    @property
+    def size(self) -> float:
+        """The largest difference that the term can make between two documents."""
+        among = np.append(self.heights, () if self.missing is None else self.missing)
+        return float(among.max() - among.min())
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the term adds nothing to any score."""
+        return not (any(self.heights) or np.any(self.missing or 0.0))
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The numbers that define the term, in the order of the file."""
+        given = [getattr(self, key) for key in (*self.keys, "missing")]
+        return [number for one in given if one is not None for number in np.ravel(one).tolist()]
+
+    @abstractmethod
+    def described(self) -> str:
+        """Describe the term in a few words."""
+
+    def _set_plain(self, what: str) -> None:
+        """Store plain numbers, and reject those that are not finite."""
+        for key in (*self.keys, "missing"):
+            given = getattr(self, key)
+            if given is not None:
+                object.__setattr__(self, key, _plain(given))
+        if not all(isinstance(one, str) or isfinite(one) for one in self.numbers):
+            raise ModelError(f"a number of {what} is not finite")
+
+
+def _plain(given: Any) -> Any:
+    if isinstance(given, (tuple, list, np.ndarray)):
+        return tuple(map(_plain, given))
+    return given if isinstance(given, str) else float(given) + 0.0
+
+
+class Curve(BaseTerm):
+    """What one feature adds to a score."""
+
+    missing: float | None
 
     def __call__(self, column: AnyArray) -> FloatArray:
         """Return what the feature adds to the score of each document.
@@ -100,26 +176,6 @@ class Curve(ABC):
             out[np.isnan(x)] = self.missing
         return out
 
-    @property
-    @abstractmethod
-    def size(self) -> float:
-        """How much the feature matters: the weight of a line, the height of another curve.
-
-        The height is the largest difference that the feature can make between two documents,
-        negative if the curve ends below its start.
-        """
-
-    @property
-    @abstractmethod
-    def is_zero(self) -> bool:
-        """Whether the curve adds nothing to any score."""
-
-    @property
-    def numbers(self) -> list[float]:
-        """The numbers that define the curve, in the order of the file."""
-        own = [number for key in self.keys for number in np.ravel(getattr(self, key)).tolist()]
-        return own if self.missing is None else [*own, self.missing]
-
     @abstractmethod
     def written(self, writer: Writer[T], x: T) -> T:
         """Write the curve of the feature x for a target."""
@@ -129,18 +185,14 @@ class Curve(ABC):
         """Return the curve of the unscaled feature, and a constant to add."""
 
     @abstractmethod
-    def described(self) -> str:
-        """Describe the curve in a few words."""
-
-    @abstractmethod
     def _values(self, x: FloatArray) -> FloatArray:
         """Return a new array: the curve at x, and NaN where x is NaN."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as a model file holds it."""
-        given = {key: getattr(self, key) for key in self.keys}
+        given = {key: getattr(self, key) for key in (*self.keys, "missing")}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
-        return plain if self.missing is None else {**plain, "missing": self.missing}
+        return {key: value for key, value in plain.items() if value is not None}
 
     def _absent(self) -> str:
         return "" if self.missing is None else f"; {self.missing!r} if missing"
@@ -159,18 +211,17 @@ class Line(Curve):
     keys: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.weight) and isfinite(self.missing or 0.0)):
-            raise ModelError("a weight is not finite: the model cannot be used")
+        self._set_plain("a line")
+
+    @property
+    def heights(self) -> Sequence[float]:
+        """The weight."""
+        return (self.weight,)
 
     @property
     def size(self) -> float:
         """The weight."""
         return self.weight
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether the weight is zero."""
-        return self.weight == 0 and not self.missing
 
     def written(self, writer: Writer[T], x: T) -> T:
         """Write the product."""
@@ -193,25 +244,13 @@ class Line(Curve):
         return self.weight * x
 
 
-class _Bent(Curve):
-    """A curve in pieces between cuts: ``levels[i]`` is reached above i of them."""
-
-    @property
-    @abstractmethod
-    def heights(self) -> Sequence[float]:
-        """The values that the curve takes between which it moves, from left to right."""
+class Bent(Curve):
+    """A curve in pieces between cuts."""
 
     @property
     def size(self) -> float:
         """The largest difference between two documents, negative for a curve that falls."""
-        among = [*self.heights, *([] if self.missing is None else [self.missing])]
-        height = max(among) - min(among)
-        return -height if self.heights[-1] < self.heights[0] else height
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every value is zero."""
-        return not (any(self.heights) or self.missing)
+        return -super().size if self.heights[-1] < self.heights[0] else super().size
 
     def written(self, writer: Writer[T], x: T) -> T:
         """Write nested conditions."""
@@ -219,9 +258,21 @@ class _Bent(Curve):
         absent = float(self(np.zeros(1))[0]) if self.missing is None else self.missing
         return writer.if_missing(x, writer.number(absent), value)
 
-    @abstractmethod
     def _piece(self, at: int, writer: Writer[T], x: T) -> T:
         """Write the piece above ``at`` of the cuts."""
+        start, rate, rise, level = (float(each[at]) for each in self.pieces)
+        if rise == 0:
+            return writer.number(level)
+        part = writer.fraction(x, writer.number(start), writer.number(rate))
+        return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
+
+    @property
+    @abstractmethod
+    def pieces(self) -> tuple[FloatArray, ...]:
+        """Start, 1 / width, rise and level of each piece; the outer ones are flat."""
+
+    def _values(self, x: FloatArray) -> FloatArray:
+        return on_pieces(x, np.searchsorted(self._cuts, x), self.pieces)
 
     @cached_property
     def _cuts(self) -> FloatArray:
@@ -229,18 +280,13 @@ class _Bent(Curve):
 
     def _check(self, what: str) -> None:
         """Store plain numbers, and reject those that are not finite or do not increase."""
-        for key in self.keys:
-            object.__setattr__(self, key, tuple(map(float, getattr(self, key))))
-        if self.missing is not None:
-            object.__setattr__(self, "missing", float(self.missing))
-        if not all(map(isfinite, self.numbers)):
-            raise ModelError(f"a number of a curve of {what} is not finite")
-        if any(b <= a for a, b in zip(self.cuts, self.cuts[1:], strict=False)):
+        self._set_plain(f"a curve of {what}")
+        if any(b <= a for a, b in pairwise(self.cuts)):
             raise ModelError(f"the {self.keys[0]} of a curve of {what} do not increase")
 
 
 @dataclass(frozen=True)
-class Ramps(_Bent):
+class Ramps(Bent):
     """A piecewise linear curve, constant outside: it rises by ``rises[k]`` between two knots.
 
     Its value is the sum over k of
@@ -294,10 +340,7 @@ class Ramps(_Bent):
     @cached_property
     def heights(self) -> Sequence[float]:
         """The values at the knots."""
-        levels = [0.0]
-        for rise in self.rises:
-            levels.append(levels[-1] + rise)
-        return levels
+        return list(accumulate(self.rises, initial=0.0))
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
         """Move the knots to where the scaler takes them from."""
@@ -309,28 +352,9 @@ class Ramps(_Bent):
         points = zip(self.heights, self.knots, strict=True)
         return ", ".join(f"{y!r} at {x!r}" for y, x in points) + self._absent()
 
-    def _values(self, x: FloatArray) -> FloatArray:
-        above = np.searchsorted(self._cuts, x)
-        start, rate, rise, level = (each[above] for each in self.pieces)
-        # Rounded monotonically: a curve that never falls never falls by rounding either. Some
-        # engines multiply where they are told to divide, so there is no division.
-        x = (x - start) * rate
-        x *= rise
-        x += level
-        return x
-
-    def _piece(self, at: int, writer: Writer[T], x: T) -> T:
-        if at in (0, len(self.knots)):
-            return writer.number(self.heights[min(at, len(self.rises))])
-        start, rate, rise, level = (float(each[at]) for each in self.pieces)
-        if rise == 0:
-            return writer.number(level)
-        part = writer.fraction(x, writer.number(start), writer.number(rate))
-        return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
-
     @cached_property
     def pieces(self) -> tuple[FloatArray, ...]:
-        """Start, 1 / width, rise and level of each piece; the outer ones are flat."""
+        """The pieces between the knots."""
         heights = np.array(self.heights)
         return (
             *starts(self._cuts),
@@ -340,7 +364,7 @@ class Ramps(_Bent):
 
 
 @dataclass(frozen=True)
-class Steps(_Bent):
+class Steps(Bent):
     """A constant between any two thresholds: ``levels[i]`` above i of them.
 
     >>> Steps((1.0, 2.0), (0.0, 0.5, 0.25))(np.array([1.0, 1.5, 3.0])).tolist()
@@ -383,17 +407,11 @@ class Steps(_Bent):
         parts = [repr(self.levels[0]), *(f"{level!r} above {cut!r}" for level, cut in steps)]
         return ", ".join(parts) + self._absent()
 
-    def _values(self, x: FloatArray) -> FloatArray:
-        out: FloatArray = self._levels[np.searchsorted(self._cuts, x)]
-        out[~np.isfinite(x)] = np.nan
-        return out
-
-    def _piece(self, at: int, writer: Writer[T], x: T) -> T:
-        return writer.number(self.levels[at])
-
     @cached_property
-    def _levels(self) -> FloatArray:
-        return np.array(self.levels)
+    def pieces(self) -> tuple[FloatArray, ...]:
+        """Flat pieces."""
+        flat = np.zeros(len(self.levels))
+        return flat, flat, flat, np.array(self.levels)
 
 
 def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:

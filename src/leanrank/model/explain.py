@@ -172,13 +172,15 @@ class Explanation:
             "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
             for row in cells
         ]
-        hidden = []
-        if len(ranked) > len(shown):
-            hidden.append(counted(len(ranked) - len(shown), "document"))
-        if len(self.features) > len(columns):
-            hidden.append(counted(len(self.features) - len(columns), "feature"))
-        if len(self.query_ids) > 1:
-            hidden.append(counted(len(self.query_ids) - 1, "query", "queries"))
+        hidden = [
+            counted(more, *words)
+            for more, *words in (
+                (len(ranked) - len(shown), "document"),
+                (len(self.features) - len(columns), "feature"),
+                (len(self.query_ids) - 1, "query", "queries"),
+            )
+            if more > 0
+        ]
         return [*lines, f"  … and {', '.join(hidden)} more"] if hidden else lines
 
     def _row(self, document: Any) -> int:

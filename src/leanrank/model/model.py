@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -15,8 +15,9 @@ import numpy as np
 
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.grouping import check_names
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
+from leanrank.errors import InputError, LeanrankError, ModelError
 from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
@@ -112,8 +113,9 @@ class Model:
         names = self.feature_names
         set_field = partial(object.__setattr__, self)
         set_field("n_features", int(self.n_features))
-        set_field("feature_names", None if names is None else tuple(names))
-        _check_names(self.feature_names, self.n_features)
+        if names is not None:
+            set_field("feature_names", tuple(plain_json(list(names), "a feature name")))
+            check_names(self.feature_names or (), self.n_features)
         ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
         set_field("curves", MappingProxyType(ordered))
         pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
@@ -138,11 +140,6 @@ class Model:
         dense = np.asarray(coef, dtype=np.float64)
         if dense.ndim != 1:
             raise ModelError(f"coef has {dense.ndim} dimensions: give one weight per feature")
-        if not np.isfinite(dense).all():
-            name = feature_name(int(np.flatnonzero(~np.isfinite(dense))[0]))
-            raise ModelError(
-                f"the weight of feature {name} is not finite: the model cannot be used"
-            )
         lines = {at: Line(weight) for at, weight in enumerate(dense.tolist()) if weight != 0}
         return cls(len(dense), lines, **more)
 
@@ -155,14 +152,13 @@ class Model:
     @cached_property
     def indices(self) -> IntArray:
         """The features that a score depends on, ascending, zero-based."""
-        used = sorted({at for features in self.terms for at in features})
-        return _frozen(np.array(used, dtype=np.int64))
+        return _frozen(sorted({at for features in self.terms for at in features}), np.int64)
 
     @cached_property
     def values(self) -> FloatArray:
         """The weight of each of ``indices``; the height of a curve that is no line, 0 without."""
         curves = (self.curves.get(at) for at in self.indices.tolist())
-        return _frozen(np.array([0.0 if one is None else one.size for one in curves]))
+        return _frozen([0.0 if one is None else one.size for one in curves], np.float64)
 
     @property
     def is_linear(self) -> bool:
@@ -293,26 +289,17 @@ class Model:
     def to_dict(self) -> dict[str, Any]:
         """Return the document that ``save`` writes."""
         names = self.feature_names
+        named: Any = range(self.n_features) if names is None else names
+        curves, pairs = self.curves.items(), self.surfaces.items()
         parts = {
             "format": "leanrank-model",
             "schema_version": 1,
             "n_features": self.n_features,
             "feature_names": None if names is None else list(names),
             "normalizer": deepcopy(self.normalizer),
-            "fill": [
-                {"feature": at if names is None else names[at], "value": value}
-                for at, value in self.fill.items()
-            ]
-            or None,
-            "curves": [
-                {"feature": at if names is None else names[at], **curve.to_dict()}
-                for at, curve in self.curves.items()
-            ],
-            "surfaces": [
-                {"features": list(pair if names is None else map(names.__getitem__, pair))}
-                | surface.to_dict()
-                for pair, surface in self.surfaces.items()
-            ]
+            "fill": [{"feature": named[at], "value": x} for at, x in self.fill.items()] or None,
+            "curves": [{"feature": named[at], **curve.to_dict()} for at, curve in curves],
+            "surfaces": [{"features": [named[a], named[b]], **s.to_dict()} for (a, b), s in pairs]
             or None,
             "provenance": deepcopy(self.provenance),
             "summary": deepcopy(self.summary),
@@ -327,18 +314,10 @@ class Model:
         """
         from leanrank.model.reading import read_document
 
-        given = read_document(document, source)
-        plain_json(document, f"{source}: the document")
-        try:  # the normaliser is made now, so that a wrong one fails when it is read
-            model = cls(**given)
-            width = getattr(model._normalizer, "n_features_in_", model.n_features)
-        except (InputError, ModelError) as error:
-            raise ModelError(f"{source}: the document cannot be used: {error}") from error
-        if width != model.n_features:
-            raise ModelError(
-                f"{source}: normalizer is for {width} features but n_features is {model.n_features}"
-            )
-        return model
+        try:
+            return read_document(document, cls)
+        except ModelError as error:
+            raise ModelError(f"{source}: {error}") from error
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy in which some fields differ."""
@@ -357,9 +336,8 @@ class Model:
         return hash((self.n_features, self.indices.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        plain = (self.feature_names, self.normalizer, self.provenance, dict(self.surfaces))
-        more = dict(self.fill), self.summary
-        return type(self), (self.n_features, dict(self.curves), *plain, *more)
+        given = (getattr(self, one.name) for one in fields(self))
+        return type(self), tuple(dict(x) if isinstance(x, MappingProxyType) else x for x in given)
 
     def __repr__(self) -> str:
         shown = [(printable(name), value) for name, value in list(self.weights.items())[:10]]
@@ -459,7 +437,13 @@ class Model:
             return None
         from leanrank.data.scaling.normalizers import normalizer_from_dict
 
-        return normalizer_from_dict(self.normalizer)
+        made = normalizer_from_dict(self.normalizer)
+        width = getattr(made, "n_features_in_", self.n_features)
+        if width != self.n_features:
+            raise ModelError(
+                f"the normalizer is for {width} features but n_features is {self.n_features}"
+            )
+        return made
 
 
 def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
@@ -471,18 +455,6 @@ def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
     filled = X.copy()
     filled.data = np.where(np.isnan(filled.data), known[filled.indices], filled.data)
     return filled
-
-
-def _check_names(names: tuple[str, ...] | None, n_features: int) -> None:
-    """Reject names that are not one distinct text per feature."""
-    if names is None:
-        return
-    plain_json(names, "a feature name")
-    if len(names) != n_features:
-        raise ModelError(f"{len(names)} feature names were given for {n_features} features")
-    twice = first_repeated(names)
-    if twice is not None:
-        raise ModelError(f"the feature name {twice!r} occurs twice: names must be distinct")
 
 
 def _used_fill(model: Model) -> dict[int, float]:
@@ -499,6 +471,7 @@ def _used_fill(model: Model) -> dict[int, float]:
     return {at: float(model.fill[at]) for at in used if at in model.fill}
 
 
-def _frozen(array: AnyArray) -> AnyArray:
+def _frozen(values: list[Any], kind: Any) -> AnyArray:
+    array = np.array(values, dtype=kind)
     array.flags.writeable = False
     return array

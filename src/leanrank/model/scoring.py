@@ -10,7 +10,7 @@ import numpy as np
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
 from leanrank.execution import row_blocks
-from leanrank.model.curves import Line, Ramps
+from leanrank.model.curves import Bent, Line, on_pieces
 from leanrank.model.terms import Term
 
 
@@ -49,16 +49,18 @@ class TermSum:
 
     def __init__(self, terms: Sequence[tuple[tuple[int, ...], Term]]) -> None:
         self.terms = terms
-        self._lines, others = _split(terms)
-        self._weights = np.array([terms[at][1].size for at in self._lines], dtype=np.float64)
-        self._bent = _Terms(terms, others)
+        straight = [isinstance(term, Line) and term.missing is None for _, term in terms]
+        lines = [terms[at] for at, found in enumerate(straight) if found]
+        self._columns = np.array([columns[0] for columns, _ in lines], dtype=np.int64)
+        self._weights = np.array([term.size for _, term in lines], dtype=np.float64)
+        self._bent = _Terms(terms, [at for at, found in enumerate(straight) if not found])
 
     def scores(self, X: Matrix, columns: IntArray | None) -> FloatArray:
         """Return the scores of rows; ``columns`` are those that are used, None: all in order."""
         if not self._bent.chosen:
             return weighted_sums(X, self._weights, columns)
-        lines = np.array([self.terms[at][0][0] for at in self._lines], dtype=np.int64)
-        scores = weighted_sums(X, self._weights, lines if columns is None else columns[lines])
+        lines = self._columns if columns is None else columns[self._columns]
+        scores = weighted_sums(X, self._weights, lines)
         for rows, _, added in self._bent.added(X, columns):
             scores[rows] += added
         return scores
@@ -71,15 +73,8 @@ class TermSum:
         return parts
 
 
-def _split(terms: Sequence[tuple[tuple[int, ...], Term]]) -> tuple[list[int], list[int]]:
-    """Return the positions of straight lines, and those of other terms."""
-    straight = [isinstance(term, Line) and term.missing is None for _, term in terms]
-    lines = [at for at, found in enumerate(straight) if found]
-    return lines, [at for at, found in enumerate(straight) if not found]
-
-
 class _Terms:
-    """Some terms of a model; its ramps are evaluated together.
+    """Some terms of a model; its ramps and steps are evaluated together.
 
     For ten documents, the time of a curve is that of its calls of NumPy.
     """
@@ -91,13 +86,13 @@ class _Terms:
         self._needed = sorted({column for at in chosen for column in terms[at][0]})
         inside = {column: at for at, column in enumerate(self._needed)}
         self._terms = [(at, [inside[c] for c in terms[at][0]], terms[at][1]) for at in chosen]
-        ramps = [(at, used[0], t) for at, used, t in self._terms if isinstance(t, Ramps)]
-        self._rows = {at: row for row, (at, _, _) in enumerate(ramps)}
-        self._columns = [column for _, column, _ in ramps]
-        self._cuts = [np.array(term.cuts) for *_, term in ramps]
+        bent = [(at, used[0], t) for at, used, t in self._terms if isinstance(t, Bent)]
+        self._rows = {at: row for row, (at, _, _) in enumerate(bent)}
+        self._columns = [column for _, column, _ in bent]
+        self._cuts = [np.array(term.cuts) for *_, term in bent]
         self._starts = np.cumsum([0, *(len(cuts) + 1 for cuts in self._cuts)])[:-1, None]
-        self._pieces = [np.concatenate(p) for p in zip(*(t.pieces for *_, t in ramps), strict=True)]
-        missing = [np.nan if t.missing is None else t.missing for *_, t in ramps]
+        self._pieces = [np.concatenate(p) for p in zip(*(t.pieces for *_, t in bent), strict=True)]
+        missing = [np.nan if t.missing is None else t.missing for *_, t in bent]
         self._missing = np.array(missing, dtype=np.float64)[:, None]
 
     def added(self, X: Matrix, columns: IntArray | None) -> Iterator[tuple[slice, int, FloatArray]]:
@@ -108,23 +103,19 @@ class _Terms:
             if not isinstance(block, np.ndarray):
                 block = block.toarray()  # a block at a time: never large
             features = block.T.astype(np.float64, order="C")
-            together = self._ramps(features[self._columns])
+            together = self._in_pieces(features[self._columns])
             for at, used, term in self._terms:
                 row = self._rows.get(at)
                 yield slice(r0, r1), at, term(*features[used]) if row is None else together[row]
 
-    def _ramps(self, x: FloatArray) -> FloatArray:
-        """Return the values of all curves of ramps, one row each, as the curves do."""
+    def _in_pieces(self, x: FloatArray) -> FloatArray:
+        """Return the values of all curves in pieces, one row each, as the curves do."""
         if not len(x):
             return x
         above = np.array([c.searchsorted(row) for c, row in zip(self._cuts, x, strict=True)])
         above += self._starts
-        start, rate, rise, level = (each[above] for each in self._pieces)
         with np.errstate(over="ignore", invalid="ignore"):
-            out: FloatArray = x - start
-            out *= rate
-            out *= rise
-            out += level
+            out = on_pieces(x, above, self._pieces)
         np.copyto(out, self._missing, where=np.isnan(x))
         return out
 

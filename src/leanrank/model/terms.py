@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
-from leanrank.model.curves import Curve, Writer, search, starts
+from leanrank.model.curves import BaseTerm, Curve, Writer, search, starts
 
 if TYPE_CHECKING:
     from leanrank.model.export.formula import Scale
@@ -52,20 +51,14 @@ class Levels(Curve):
     keys: ClassVar[tuple[str, ...]] = ("levels", "values")
 
     def __post_init__(self) -> None:
-        levels: tuple[Any, ...] = tuple(self.levels)
-        if not all(isinstance(one, str) for one in levels):
-            if any(isinstance(one, str) for one in levels):
-                raise ModelError("the levels of a category are texts and numbers: give one kind")
-            levels = tuple(float(one) + 0.0 for one in levels)
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "values", tuple(map(float, self.values)))
-        object.__setattr__(self, "missing", float(self.missing))
+        if len({isinstance(one, str) for one in self.levels}) > 1:
+            raise ModelError("the levels of a category are texts and numbers: give one kind")
+        self._set_plain("a category")
+        levels = self.levels
         if len(levels) != len(self.values):
             raise ModelError(
                 f"a category has {len(levels)} levels and {len(self.values)} values: give one each"
             )
-        if not all(map(isfinite, [*self.values, self.missing, *([] if self.is_text else levels)])):
-            raise ModelError("a number of a category is not finite")
         twice = first_repeated(levels)
         if twice is not None:
             raise ModelError(f"the level {twice!r} occurs twice: levels must be distinct")
@@ -76,20 +69,9 @@ class Levels(Curve):
         return bool(self.levels) and isinstance(self.levels[0], str)
 
     @property
-    def size(self) -> float:
-        """The largest difference that the category can make between two documents."""
-        among = (*self.values, self.missing)
-        return max(among) - min(among)
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every value is zero."""
-        return not (any(self.values) or self.missing)
-
-    @property
-    def numbers(self) -> list[Any]:
-        """The levels, their values, and that of all others."""
-        return [*self.levels, *self.values, self.missing]
+    def heights(self) -> Sequence[float]:
+        """The values of the levels."""
+        return self.values
 
     def encoded(self, column: Any) -> FloatArray:
         """Return a column of a frame as numbers: NaN where it is missing.
@@ -141,7 +123,7 @@ class Levels(Curve):
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(BaseTerm):
     """What two features add together: bilinear between the knots of a grid, constant outside.
 
     Parameters
@@ -162,11 +144,9 @@ class Surface:
     second: tuple[float, ...]
     values: tuple[tuple[float, ...], ...]
     missing: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    keys: ClassVar[tuple[str, ...]] = ("first", "second", "values")
 
     def __post_init__(self) -> None:
-        for key in ("first", "second", "missing"):
-            object.__setattr__(self, key, tuple(map(float, getattr(self, key))))
-        object.__setattr__(self, "values", tuple(tuple(map(float, row)) for row in self.values))
         sides = (self.first, self.second)
         if min(map(len, sides)) < 2 or len(self.missing) != 3:
             raise ModelError("a surface needs two knots on each side, and three values for missing")
@@ -174,8 +154,8 @@ class Surface:
             raise ModelError(
                 f"a surface has {len(self.first)} × {len(self.second)} knots: give one value each"
             )
-        if not all(map(isfinite, self.numbers)):
-            raise ModelError("a number of a surface is not finite")
+        self._set_plain("a surface")
+        sides = (self.first, self.second)
         if any(b <= a for side in sides for a, b in pairwise(side)):
             raise ModelError("the knots of a surface do not increase")
         with np.errstate(all="ignore"):
@@ -191,20 +171,9 @@ class Surface:
         return self.first + self.second
 
     @property
-    def size(self) -> float:
-        """The largest difference that the pair can make between two documents."""
-        among = [*np.ravel(self.values), *self.missing]
-        return float(max(among) - min(among))
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every value is zero."""
-        return not (np.any(self.values) or any(self.missing))
-
-    @property
-    def numbers(self) -> list[float]:
-        """The numbers that define the surface, in the order of the file."""
-        return [*self.first, *self.second, *(v for row in self.values for v in row), *self.missing]
+    def heights(self) -> Sequence[float]:
+        """The values at the knots."""
+        return [value for row in self.values for value in row]
 
     def __call__(self, x: AnyArray, y: AnyArray) -> FloatArray:
         """Return what the pair adds to the score of each document; NaN for an infinite value."""

@@ -9,9 +9,8 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.model.export import export_model, formula_of
-from leanrank.model.export.ltr import written_threshold
 from leanrank.model.export.targets import TARGETS, Options
-from leanrank.model.export.trees import Split, engine_forest, flattened, forest
+from leanrank.model.export.trees import Split, engine_forest, flattened, forest, solr_threshold
 from leanrank.model.verify import emulated_scores, verify_export
 
 NAMES = ("bm25", "steps", "kind", "age", "near", "length")
@@ -154,7 +153,7 @@ def test_solr_adds_its_slack_again():
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=500) * 10.0 ** rng.integers(-9, 9, 500)
     for number in np.append(numbers, [0.0, 1e-20]).astype(np.float32):
-        reached = np.float32(written_threshold(number)) + np.float32(1e-6)
+        reached = np.float32(solr_threshold(number)) + np.float32(1e-6)
         assert reached <= number
         assert number - reached <= 2e-13 + 1.2e-7 * abs(number)
 

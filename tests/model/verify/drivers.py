@@ -129,7 +129,7 @@ def run_program(
     name = job.options.name
     X, texts = coded(job)
     language = LANGUAGES[target]
-    written = [language.some.format(text=language.element(text)) for text in texts]
+    written = [language.some.format(text=language.syntax.text(text)) for text in texts]
     words = {
         "NAME": name,
         "CLASS": name[:1].upper() + name[1:],

@@ -411,17 +411,6 @@ def test_float32_targets_are_emulated(target, data):
     assert found.documents == len(data)
 
 
-@pytest.mark.parametrize("target", EMULATED)
-def test_normalisers_of_the_engine_are_emulated(target, data):
-    scaler = make_normalizer("standard").fit(data.X).to_dict()
-    model = Model.from_coef(np.linspace(-1, 1, data.n_features), normalizer=scaler)
-    shifts = {f"f{at + 1}": 2.0 for at in range(data.n_features)}
-    for more in ({}, {"shifts": shifts}):
-        found = verify_export(model, target, data, normalizers=True, **more)
-        assert found.model_difference < 1e-3
-        assert found.beyond == 0
-
-
 @pytest.mark.parametrize("target", ["vespa", "painless", "hybrid:elasticsearch"])
 def test_targets_without_an_engine_ask_for_logged_scores(target, data):
     model = Model.from_coef(np.ones(data.n_features))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,47 +27,42 @@ from leanrank.model.terms import Levels, Surface
 class Language:
     """How a language writes the file: a template with ``@names@`` to fill in.
 
-    The rest is for models with texts: the second parameter, and as arguments a list of texts and
-    one of nothing but missing ones.
+    ``texts`` is the second parameter of models with texts and ``given`` an argument for it, in
+    which a missing text is ``null`` and others are ``some``.
     """
 
     template: str
     syntax: Syntax
     texts: str
     given: str
-    absent: str
     null: str
     some: str = "{text}"
-    indent: str = "    "
-    add: str = "s += {part};"
-    element: Callable[[str], str] = json.dumps
+    line: str = "    s += {part};"
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the function, the names of its features, and the test."""
     language = LANGUAGES[target.name]
-    names, categories = formula.names, formula.categories
-    texts = [name in categories and categories[name].is_text for name in names]
-    features = [f"{'t' if text else 'x'}[{at}]" for at, text in enumerate(texts)]
+    names, texts = formula.names, formula.texts
+    features = [f"{'t' if name in texts else 'x'}[{at}]" for at, name in enumerate(names)]
     parts = formula.parts(language.syntax, features)
     x, score = sample_document(formula)
     missing = formula.scores(np.full((1, len(x)), np.nan))
-    cells = [language.null] * len(names)
-    for at, text in enumerate(texts):
-        if text:
-            level = str(categories[names[at]].levels[int(x[at])])
-            cells[at] = language.some.format(text=language.element(level))
-    nulls = {"n": str(len(names)), "nulls": ", ".join([language.null] * len(names))}
-    lines = [language.indent + language.add.format(part=part) for part in parts]
+    nulls = [language.null] * len(names)
+    cells = nulls.copy()
+    for name, one in texts.items():
+        at = names.index(name)
+        level = str(one.levels[int(x[at])])
+        cells[at] = language.some.format(text=language.syntax.text(level))
     fields = {
         "name": options.name,
         "class": options.name[:1].upper() + options.name[1:],
         "n": str(len(names)),
-        "features": ", ".join(map(language.element, names)),
-        "texts": language.texts if any(texts) else "",
-        "t": language.given.format(cells=", ".join(cells)) if any(texts) else "",
-        "none": language.absent.format(**nulls) if any(texts) else "",
-        "body": "\n".join(lines),
+        "features": ", ".join(map(language.syntax.text, names)),
+        "texts": language.texts if texts else "",
+        "t": language.given.format(cells=", ".join(cells)) if texts else "",
+        "none": language.given.format(cells=", ".join(nulls)) if texts else "",
+        "body": "\n".join(language.line.format(part=part) for part in parts),
         "vector": ", ".join(map(language.syntax.number, x.tolist())),
         "expected": language.syntax.number(score),
         "missing": language.syntax.number(float(missing[0])),
@@ -251,103 +246,84 @@ def _c_text(word: str) -> str:
     return quoted(word, '"').replace("?", "\\?")  # no trigraphs
 
 
-def _rust_text(word: str) -> str:
-    return quoted(word, '"')
-
-
-def _go_text(word: str) -> str:
-    return json.dumps(word, ensure_ascii=False)
-
-
 LANGUAGES = {
     "c": Language(
         _C,
         Syntax(
-            fill="(({x} != {x}) ? {value} : {x})",
+            filled="(({x} != {x}) ? {1} : {x})",
             text=_c_text,
             text_equal="{x} && strcmp({x}, {level}) == 0",
         ),
         ", const char *const *t",
         ", (const char *const[]){{{cells}}}",
-        ", (const char *const[]){{{nulls}}}",
         "NULL",
-        element=_c_text,
     ),
     "java": Language(
         _JAVA,
         Syntax(
-            is_missing="Double.isNaN({x})",
+            missing="Double.isNaN({x})",
             text_row="case {level} -> {value}; ",
             # no level holds a control character
             text_table='(switch ({x} == null ? "\\0" : {x}) {{ {rows}default -> {otherwise}; }})',
         ),
         ", String[] t",
         ", new String[] {{{cells}}}",
-        ", new String[{n}]",
         "null",
-        indent="        ",
+        line="        s += {part};",
     ),
     "javascript": Language(
         _JAVASCRIPT,
         Syntax(
-            is_missing="{x} !== {x}",
+            missing="{x} !== {x}",
             row="case {level}: return {value}; ",
             table="(() => {{ switch ({x}) {{ {rows}}} return {otherwise}; }})()",
         ),
         ", t",
         ", [{cells}]",
-        ", new Array({n}).fill(null)",
         "null",
-        indent="  ",
+        line="  s += {part};",
     ),
     "python": Language(
         _PYTHON,
         Syntax(
-            choice="({then} if {test} else {otherwise})",
+            choice="({1} if {x} else {2})",
             text=repr,
             row="{level}: {value}, ",
             table="{{{rows}}}.get({x}, {otherwise})",
         ),
         ", t",
         ", [{cells}]",
-        ", [None] * {n}",
         "None",
-        add="s += {part}",
-        element=repr,
+        line="    s += {part}",
     ),
     "rust": Language(
         _RUST,
         Syntax(
             literal=lambda value: f"{value!r}_f64",
-            is_missing="{x}.is_nan()",
-            choice="(if {test} {{ {then} }} else {{ {otherwise} }})",
-            text=_rust_text,
+            missing="{x}.is_nan()",
+            choice="(if {x} {{ {1} }} else {{ {2} }})",
+            text=lambda word: quoted(word, '"'),
             text_equal="{x} == Some({level})",
             row="if {test} {{ {value} }} else ",
             table="({rows}{{ {otherwise} }})",
         ),
         ", t: &[Option<&str>]",
         ", &[{cells}]",
-        ", &[None; {n}]",
         "None",
         "Some({text})",
-        element=_rust_text,
     ),
     "go": Language(
         _GO,
         Syntax(
-            choice="choose({test}, {then}, {otherwise})",
-            product="float64({a} * {b})",
-            text=_go_text,
+            choice="choose({x}, {1}, {2})",
+            times="float64({x} * {1})",
+            text=partial(json.dumps, ensure_ascii=False),
             row="case {level}: return {value}; ",
             table="func() float64 {{ switch {x} {{ {rows}}}; return {otherwise} }}()",
         ),
         ", t []any",
         ", []any{{{cells}}}",
-        ", make([]any, {n})",
         "nil",
-        indent="\t",
-        add="s += {part}",
-        element=_go_text,
+        line="\ts += {part}",
     ),
 }

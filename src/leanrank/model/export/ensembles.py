@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,8 @@ def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
         nodes = flattened(tree)
         splits = [node for node in nodes if isinstance(node, Split)]
         leaves = [node for node in nodes if not isinstance(node, Split)]
-        # splits are numbered from 0, leaves as -1, -2, ...
-        places, counts = {}, [0, 0]
-        for place, node in enumerate(nodes):
-            leaf = not isinstance(node, Split)
-            places[place] = -1 - counts[1] if leaf else counts[0]
-            counts[leaf] += 1
+        numbers = count(), count(-1, -1)  # of splits and of leaves
+        places = [next(numbers[not isinstance(node, Split)]) for node in nodes]
         rows: dict[str, list[Any]] = {
             "split_feature": [node.feature for node in splits],
             "split_gain": [1] * len(splits),
@@ -85,12 +82,10 @@ def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
 def _xgboost(made: Forest, formula: Formula, options: Options) -> str:
     flat = map(flattened, made.trees)
     trees = [_xgboost_tree(at, nodes, len(made.names)) for at, nodes in enumerate(flat)]
-    count = len(trees)
-    param = {"num_parallel_tree": "1", "num_trees": str(count)}
     gbtree = {
-        "gbtree_model_param": param,
-        "iteration_indptr": list(range(count + 1)),
-        "tree_info": [0] * count,
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
+        "iteration_indptr": list(range(len(trees) + 1)),
+        "tree_info": [0] * len(trees),
         "trees": trees,
     }
     learner = {
@@ -107,7 +102,8 @@ def _xgboost(made: Forest, formula: Formula, options: Options) -> str:
         },
         "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
     }
-    return json.dumps({"learner": learner, "version": [2, 0, 0]}, ensure_ascii=False) + "\n"
+    model = {"learner": learner, "version": [2, 0, 0]}
+    return json.dumps(model, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _xgboost_tree(at: int, nodes: list[Any], width: int) -> dict[str, Any]:
@@ -120,27 +116,23 @@ def _xgboost_tree(at: int, nodes: list[Any], width: int) -> dict[str, Any]:
         else:
             conditions.append(node)
     inner = [node if isinstance(node, Split) else None for node in nodes]
-    count = len(nodes)
+    size = len(nodes)
     return {
-        "base_weights": [0.0] * count,
-        "categories": [],
-        "categories_nodes": [],
-        "categories_segments": [],
-        "categories_sizes": [],
+        **dict.fromkeys(("base_weights", "loss_changes"), [0.0] * size),
+        **{f"categories{part}": [] for part in ("", "_nodes", "_segments", "_sizes")},
         "default_left": [int(n is not None and n.threshold is None) for n in inner],
         "id": at,
         "left_children": [-1 if n is None else n.left for n in inner],
-        "loss_changes": [0.0] * count,
         "parents": parents,
         "right_children": [-1 if n is None else n.right for n in inner],
         "split_conditions": conditions,
         "split_indices": [0 if n is None else n.feature for n in inner],
-        "split_type": [0] * count,
-        "sum_hessian": [1.0] * count,
+        "split_type": [0] * size,
+        "sum_hessian": [1.0] * size,
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(width),
-            "num_nodes": str(count),
+            "num_nodes": str(size),
             "size_leaf_vector": "1",
         },
     }
@@ -159,28 +151,17 @@ def _elastic(made: Forest, formula: Formula, options: Options) -> str:
         "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(trees)}},
         "target_type": "regression",
     }
-    extractors = [
-        {
-            "query_extractor": {
-                "feature_name": name,
-                "query": field_value(
-                    name, options.shifts.get(name, 0.0), {"exists": {"field": name}}
-                ),
-            }
-        }
-        for name in made.names
-    ]
+    extractors = []
+    for one in made.names:
+        query = field_value(one, options.shifts.get(one, 0.0), {"exists": {"field": one}})
+        extractors.append({"query_extractor": {"feature_name": one, "query": query}})
     body = {
         "description": made.note,
         "input": {"field_names": made.names},
         "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "definition": {"preprocessors": [], "trained_model": {"ensemble": ensemble}},
     }
-    search = rescored({}, options.top)
-    search["rescore"] = {
-        "window_size": search["rescore"]["window_size"],
-        "learning_to_rank": {"model_id": name, "params": {}},
-    }
+    search = rescored(options.top, learning_to_rank={"model_id": name, "params": {}})
     return pretty(
         {
             "notes": [made.note, stored_fields(made.names)],

@@ -24,15 +24,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the sum with its features.
-
-    ``scale`` is what a normaliser of the target must still do to the feature, if asked for.
-    """
+    """A term of the sum with its features."""
 
     features: tuple[int, ...]
     names: tuple[str, ...]
     curve: Curve | Surface
-    scale: Scale | None = None
 
     @property
     def name(self) -> str:
@@ -91,37 +87,32 @@ class Formula:
         return {t.name: t.curve for t in self.terms if isinstance(t.curve, Levels)}
 
     @property
-    def least_weight(self) -> float:
-        """The smallest weight of a line; 0 without lines."""
-        lines = (term.curve for term in self.terms if isinstance(term.curve, Line))
-        return min((line.weight for line in lines), default=0.0)
+    def texts(self) -> dict[str, Levels]:
+        """The categories of texts by the names of their features."""
+        return {name: one for name, one in self.categories.items() if one.is_text}
 
     @property
-    def n_numbers(self) -> int:
-        """How many numbers the terms are made of; a level with its value counts as four."""
-        levels = sum(len(one.levels) for one in self.categories.values())
-        return sum(len(term.curve.numbers) for term in self.terms) + 2 * levels
-
-    @property
-    def has_lines(self) -> bool:
-        """Whether some term is a straight line, of which trees need the range."""
-        return any(isinstance(term.curve, Line) for term in self.terms)
+    def lines(self) -> list[Line]:
+        """The straight lines, of which trees need the range."""
+        return [term.curve for term in self.terms if isinstance(term.curve, Line)]
 
     @property
     def is_weighted(self) -> bool:
         """Whether every term is a weight times a feature, or a number where that is missing."""
-        return all(isinstance(term.curve, Line) for term in self.terms)
+        return len(self.lines) == len(self.terms)
 
     @property
     def is_linear(self) -> bool:
         """Whether every term is a weight times a feature."""
-        return self.is_weighted and all(term.curve.missing is None for term in self.terms)
+        return self.is_weighted and all(line.missing is None for line in self.lines)
 
     @property
     def version(self) -> str:
         """Eight hexadecimal digits that differ between different functions."""
         parts: list[Any] = [self.scaler, *self.scaler_options, self.constant]
-        parts += [(t.name, *t.curve.numbers, t.scale) for t in self.terms]
+        parts += [
+            (t.name, *t.curve.numbers, None) for t in self.terms
+        ]  # None keeps the versions of earlier exports
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
@@ -152,7 +143,7 @@ class Formula:
 
         >>> from leanrank.model.export.text import Syntax
         >>> from leanrank.model import Model
-        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(fill="{x}"), ["a", "b"])
+        >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(filled="{x}"), ["a", "b"])
         '0.5 * a + -2.0 * b'
         """
         return reduce(writer.plus, self.parts(writer, features))
@@ -192,19 +183,14 @@ class Formula:
             given = [
                 np.nan_to_num(x[name], nan=f) for name, f in zip(term.names, fill, strict=True)
             ]
-            total = total + term.curve(*(given if term.scale is None else map(term.scale, given)))
+            total = total + term.curve(*given)
         return total + self.constant
 
 
-def formula_of(model: Model, *, fold: bool = True) -> Formula:
+def formula_of(model: Model) -> Formula:
     """Describe the scoring function of a model.
 
-    Parameters
-    ----------
-    model : Model
-        Any model; nothing else is needed.
-    fold : bool
-        Fold a global scaler into weights and thresholds; otherwise it stays beside each term.
+    A global scaler is folded into weights, thresholds and a constant.
 
     Examples
     --------
@@ -215,12 +201,13 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
     >>> [term.weight for term in formula.terms], formula.constant
     ([1.5, 0.5], -1.5)
     """
-    kind, scale_of = _scaler(model)
+    options = dict(model.normalizer or {})
+    scale_of = _global_scales(options)
+    scaler = None if scale_of else options.pop("kind", None)
     terms, constant = [], 0.0
     for features, curve in model.terms.items():
         names = tuple(feature_name(at, model.feature_names) for at in features)
-        scale = None if scale_of is None else scale_of(features[0])
-        if scale_of is not None and fold:
+        if scale_of is not None:
             try:
                 curve, added = curve.folded(*map(scale_of, features))
             except (ModelError, ZeroDivisionError) as error:
@@ -228,22 +215,18 @@ def formula_of(model: Model, *, fold: bool = True) -> Formula:
                     f"the scaler cannot be folded into the weight of {term_name(names)!r} "
                     f"({error}): train again with features of a sensible range"
                 ) from error
-            constant, scale = constant + added, None
+            constant += added
         gap = model.fill.get(features[0])
-        filled = gap is not None and kind[0] is None and fold
+        filled = gap is not None and scaler is None
         # exports take a missing line for 0 anyway
         if filled and isinstance(curve, Curve) and (gap != 0 or not isinstance(curve, Line)):
             curve = replace(curve, missing=float(curve(np.array([gap]))[0]))  # type: ignore[type-var]
-        terms.append(Term(features, names, curve, scale))
+        terms.append(Term(features, names, curve))
     if not np.isfinite(constant):
         raise ModelError("the scaler's shifts add up to a constant that is not finite")
     fill = {feature_name(at, model.feature_names): value for at, value in model.fill.items()}
-    if not fold and any(fill.values()):
-        raise ModelError(
-            "an engine's normalisers come after its own 0 for missing features: leave "
-            "`normalizers` out, and fill values are folded in"
-        )
-    return Formula(tuple(terms), constant, *kind, model.provenance, fill)
+    settings = () if scaler is None else tuple(sorted(options.items()))
+    return Formula(tuple(terms), constant, scaler, settings, model.provenance, fill)
 
 
 def in_units_of_data(model: Model) -> Model:
@@ -263,32 +246,23 @@ def in_units_of_data(model: Model) -> Model:
         terms = formula_of(model).terms
     except ModelError:
         return model
-    moved: dict[int, dict[Any, Any]] = {1: {}, 2: {}}
-    for term in terms:
-        key = term.features if len(term.features) > 1 else term.features[0]
-        moved[len(term.features)][key] = term.curve
-    return model.replace(curves=moved[1], surfaces=moved[2], normalizer=None)
+    curves = {one.features[0]: one.curve for one in terms if isinstance(one.curve, Curve)}
+    surfaces: Any = {one.features: one.curve for one in terms if one.is_pair}
+    return model.replace(curves=curves, surfaces=surfaces, normalizer=None)
 
 
-def _scaler(
-    model: Model,
-) -> tuple[tuple[str | None, tuple[tuple[str, Any], ...]], Callable[[int], Scale] | None]:
-    """Return the per-query scaler, or a function from a feature to its global scaler."""
-    spec = model.normalizer
-    if spec is None:
-        return (None, ()), None
-    kind = spec["kind"]
-    if kind == "standard":
-        return (None, ()), lambda at: Scale(float(spec["mean"][at]), float(spec["scale"][at]))
-    if kind == "minmax":
+def _global_scales(spec: Mapping[str, Any]) -> Callable[[int], Scale] | None:
+    """Return a function from a feature to its global scaler, if the normaliser is one."""
+    if spec.get("kind") == "standard":
+        return lambda at: Scale(float(spec["mean"][at]), float(spec["scale"][at]))
+    if spec.get("kind") != "minmax":
+        return None
 
-        def minmax(at: int) -> Scale:
-            low, high = float(spec["min"][at]), float(spec["max"][at])
-            return Scale(low, high - low if high > low else 1.0)
+    def minmax(at: int) -> Scale:
+        low, high = float(spec["min"][at]), float(spec["max"][at])
+        return Scale(low, high - low if high > low else 1.0)
 
-        return (None, ()), minmax
-    options = tuple(sorted((key, value) for key, value in spec.items() if key != "kind"))
-    return (kind, options), None
+    return minmax
 
 
 @dataclass(frozen=True)

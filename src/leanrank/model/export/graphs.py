@@ -13,13 +13,16 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
-from leanrank.model.curves import Line
+from leanrank.model.curves import Line, Writer
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import unused
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime since 2021
 _NUMBER = {"optype": "continuous", "dataType": "double"}
+_OPERATIONS = ("missing", "above", "choice", "minus", "times", "plus")
+_ONNX = dict(zip(_OPERATIONS, ("IsNaN", "Greater", "Where", "Sub", "Mul", "Add"), strict=True))
+_PMML = dict(zip(_OPERATIONS, ("isMissing", "greaterThan", "if", "-", "*", "+"), strict=True))
 
 
 def write(formula: Formula, options: Options, target: Target) -> bytes | str:
@@ -38,9 +41,7 @@ def _onnx(formula: Formula, options: Options, target: Target) -> bytes:
     graph = _Graph(onnx, [*formula.names, score])
     total = formula.written(graph, formula.names)
     graph.add("Identity", [total], score)
-    kinds = {
-        name: onnx.TensorProto.STRING for name, one in formula.categories.items() if one.is_text
-    }
+    kinds = dict.fromkeys(formula.texts, onnx.TensorProto.STRING)
     inputs = [
         helper.make_tensor_value_info(name, kinds.get(name, double), ["documents"])
         for name in formula.names
@@ -63,7 +64,7 @@ def _onnx(formula: Formula, options: Options, target: Target) -> bytes:
     return content
 
 
-class _Graph:
+class _Graph(Writer[str]):
     """Nodes and constants, added as the formula is written; values are known by name."""
 
     def __init__(self, onnx: Any, taken: list[str]) -> None:
@@ -82,21 +83,12 @@ class _Graph:
 
     def number(self, value: float) -> str:
         if value not in self.known:
-            name = self._new("c", len(self.constants))
-            double = self.onnx.TensorProto.DOUBLE
-            self.constants.append(self.onnx.helper.make_tensor(name, double, [], [value]))
-            self.known[value] = name
-            self.values[name] = value
+            self.known[value] = self._constant([], [value])
+            self.values[self.known[value]] = value
         return self.known[value]
 
-    def filled(self, x: str, value: float) -> str:
-        return self.if_missing(x, self.number(value), x)
-
-    def if_missing(self, x: str, then: str, otherwise: str) -> str:
-        return self.add("Where", [self.add("IsNaN", [x]), then, otherwise])
-
-    def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
-        return self.add("Where", [self.add("Greater", [x, threshold]), then, otherwise])
+    def apply(self, operation: str, *operands: str) -> str:
+        return self.add(_ONNX[operation], list(operands))
 
     def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
         levels, values = zip(*table, strict=True)
@@ -109,13 +101,8 @@ class _Graph:
         keys: dict[str, Any] = {"keys_strings": levels, "values_int64s": range(len(levels))}
         keys["default_int64"] = len(levels)
         at = self.add("LabelEncoder", [x], None, domain="ai.onnx.ml", **keys)
-        name, double = self._new("c", len(self.constants)), self.onnx.TensorProto.DOUBLE
         column = [*values, otherwise]
-        self.constants.append(self.onnx.helper.make_tensor(name, double, [len(column)], column))
-        return self.add("Gather", [name, at])
-
-    def fraction(self, x: str, start: str, rate: str) -> str:
-        return self.times(self.add("Sub", [x, start]), rate)
+        return self.add("Gather", [self._constant([len(column)], column), at])
 
     def times(self, a: str, b: str) -> str:
         for factor, other in ((a, b), (b, a)):
@@ -124,10 +111,12 @@ class _Graph:
                 near = value != 1 and np.float32(value) == 1
             if near:  # ONNX Runtime would leave it out
                 return self.add("Neg", [self.add("Mul", [self.number(-value), other])])
-        return self.add("Mul", [a, b])
+        return super().times(a, b)
 
-    def plus(self, a: str, b: str) -> str:
-        return self.add("Add", [a, b])
+    def _constant(self, shape: list[int], values: list[float]) -> str:
+        name, double = self._new("c", len(self.constants)), self.onnx.TensorProto.DOUBLE
+        self.constants.append(self.onnx.helper.make_tensor(name, double, shape, values))
+        return name
 
     def _new(self, prefix: str, at: int) -> str:
         name = unused(f"{prefix}{at}", self.taken)
@@ -169,7 +158,7 @@ def _pmml(formula: Formula, options: Options, target: Target) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-class _Tree:
+class _Tree(Writer[Element]):
     """PMML's built-in functions, as elements."""
 
     def number(self, value: float) -> Element:
@@ -177,33 +166,14 @@ class _Tree:
         constant.text = repr(value)
         return constant
 
-    def filled(self, x: Element, value: float) -> Element:
-        return self.if_missing(x, self.number(value), x)
-
-    def if_missing(self, x: Element, then: Element, otherwise: Element) -> Element:
-        return _apply("if", _apply("isMissing", x), then, otherwise)
-
-    def if_above(self, x: Element, threshold: Element, then: Element, other: Element) -> Element:
-        return _apply("if", _apply("greaterThan", x, threshold), then, other)
-
-    def fraction(self, x: Element, start: Element, rate: Element) -> Element:
-        return self.times(_apply("-", x, start), rate)
+    def apply(self, operation: str, *operands: Element) -> Element:
+        element = Element("Apply", function=_PMML[operation])
+        element.extend(operands)
+        return element
 
     def lookup(self, x: Element, table: list[tuple[Any, float]], otherwise: float) -> Element:
         raise NotImplementedError  # the target is declared without levels
 
-    def times(self, a: Element, b: Element) -> Element:
-        return _apply("*", a, b)
-
-    def plus(self, a: Element, b: Element) -> Element:
-        return _apply("+", a, b)
-
 
 def _is_plain(term: Term) -> bool:
     return isinstance(term.curve, Line) and term.curve.missing is None
-
-
-def _apply(function: str, *arguments: Element) -> Element:
-    element = Element("Apply", function=function)
-    element.extend(arguments)
-    return element

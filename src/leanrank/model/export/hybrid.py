@@ -105,10 +105,10 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
 
 
 def _elasticsearch(formula: Formula, options: Options) -> dict[str, Any]:
-    retrievers: list[dict[str, Any]] = [
-        {"retriever": {"standard": {"query": _placeholder(term.name)}}, "weight": term.weight}
-        for term in formula.terms
-    ]
+    retrievers: list[dict[str, Any]] = []
+    for term in formula.terms:  # which query a retriever runs is not in a model
+        query = {"match": {term.name: "<query text>"}}
+        retrievers.append({"retriever": {"standard": {"query": query}}, "weight": term.weight})
     window = max(100, options.top)
     if formula.scaler == RECIPROCAL_RANK:
         rrf = {"rank_constant": _rank_constant(formula), "rank_window_size": window}
@@ -134,7 +134,7 @@ def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
         # Qdrant's ranks start at 0, so that its constant is one more.
         query: dict[str, Any] = {"rrf": {"k": _rank_constant(formula) + 1}}
     elif formula.scaler == QDRANT_RANK:
-        if formula.least_weight < 0:
+        if min(weights) < 0:
             raise InputError("hybrid:qdrant takes no negative weights for ranks")
         query = {"rrf": {"k": 2, "weights": weights}}
     else:
@@ -142,11 +142,6 @@ def _qdrant(formula: Formula, options: Options) -> dict[str, Any]:
         products = [{"mult": [w, s]} for w, s in zip(weights, scores, strict=True)]
         query = {"formula": {"sum": products}, "defaults": dict.fromkeys(scores, 0.0)}
     return {"prefetch": prefetch, "query": query, "limit": options.top}
-
-
-def _placeholder(name: str) -> dict[str, Any]:
-    """Return a query to be replaced: which query a retriever runs is not in a model."""
-    return {"match": {name: "<query text>"}}
 
 
 def _rank_constant(formula: Formula) -> int:

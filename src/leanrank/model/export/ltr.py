@@ -1,9 +1,8 @@
 """Learning to rank in OpenSearch, Elasticsearch and Solr: a linear model or trees.
 
 All compute in float32 and take no per-query scaler. The plugins of OpenSearch and Elasticsearch
-refuse negative feature values. A missing feature is 0 before any normaliser, which is why global
-scalers are folded into the weights, and why stored fields that are missing get a number of their
-own where a model tells them from 0.
+refuse negative feature values. A missing feature is 0, which is why stored fields that are missing
+get a number of their own where a model tells them from 0.
 
 Solr rejects integer weights, needs a weight for every feature it lists, and cannot overwrite a
 model. So weights are written as ``1.0``, only features with a weight are listed, and the name ends
@@ -15,32 +14,80 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from leanrank.data import RankingData
 from leanrank.errors import InputError
-from leanrank.model.export.formula import Formula, Scale
+from leanrank.model.alignment import used_features
+from leanrank.model.export import deploy_script
+from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import pretty, quoted, rescored
-from leanrank.model.export.trees import Split, above, engine_forest, fills
+from leanrank.model.export.trees import Split, above, engine_forest, fills, solr_threshold
+from leanrank.model.model import Model
 
 _CONSTANT = "leanrank_constant"
-_SLACK = np.float32(1e-6)
+_QUERIES, _DOCUMENTS = 3, 10
 
 
-def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the requests: store, feature set unless there is one, model and search."""
-    return pretty((_solr if target.dialect == "solr" else _plugin)(formula, options, target))
+def write(formula: Formula, options: Options, target: Target) -> str | dict[str, str]:
+    """Write the requests: store, feature set unless there is one, model and search.
+
+    For ``deploy:…``, return the files of a folder by their names: the requests, a script that sends
+    them, and scores to expect.
+    """
+    requests = (_solr if target.dialect == "solr" else _plugin)(formula, options, target)
+    if not target.name.startswith("deploy:"):
+        return pretty(requests)
+    notes, search = requests.pop("notes"), requests.pop("search")
+    steps = {f"{at:02d}-{key}.json": one for at, (key, one) in enumerate(requests.items(), 1)}
+    readme = _README.format(
+        engine=target.dialect,
+        port="8983" if target.dialect == "solr" else "9200",
+        steps="\n".join(f"{at}. `{file}`" for at, file in enumerate(steps, 1)),
+        notes="".join(f"- {note}\n" for note in notes),
+    )
+    files = {**steps, "search.json": search, "expected.json": _expected(formula, options, target)}
+    return {
+        "README.md": readme,
+        **{file: pretty(content) for file, content in files.items()},
+        "deploy.py": Path(deploy_script.__file__).read_text(encoding="utf-8"),
+    }
+
+
+def examples(model: Model, data: Any) -> list[Any]:
+    """Return a few documents of a few queries: the text of a query, ids and features in use."""
+    if not isinstance(data, RankingData) or data.doc_ids is None:
+        return []
+    X, found = used_features(model, data), []
+    for q in range(min(_QUERIES, data.n_queries)):
+        rows = np.arange(data.query_ptr[q], data.query_ptr[q + 1])[:_DOCUMENTS]
+        found.append((str(data.query_ids[q]), [str(data.doc_ids[row]) for row in rows], X[rows]))
+    return found
+
+
+def _expected(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
+    """Return the scores of documents, with their features as the engine should find them."""
+    from leanrank.model.verify.engines import emulated_scores, engine_values
+
+    queries = []
+    for text, ids, X in options.documents:
+        scores = emulated_scores(formula, X, options, target)
+        listed = zip(ids, scores.tolist(), engine_values(formula, X, options).tolist(), strict=True)
+        documents = [
+            {"id": id, "score": score, "features": dict(zip(formula.names, x, strict=True))}
+            for id, score, x in listed
+        ]
+        queries.append({"text": text, "documents": documents})
+    name = f"{options.name}_{formula.version}"
+    store = options.featureset or name
+    return {"engine": target.dialect, "model": name, "featureset": store, "queries": queries}
 
 
 def _plugin(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
-    for name in formula.names:
-        if "{{" in name:
-            raise InputError(
-                f"the feature name {name!r} would be read as a template by {target.name}: give it "
-                "another in a file for --names"
-            )
     name = f"{options.name}_{formula.version}"  # an existing model cannot be overwritten
     features_of = options.featureset or name
     model, notes = _definition(formula, options, target)
@@ -73,7 +120,7 @@ def _plugin(formula: Formula, options: Options, target: Target) -> dict[str, Any
     }
     requests["search"] = {
         "request": "POST <index>/_search",
-        "body": rescored({"sltr": {"params": {}, "model": name}}, options.top),
+        "body": rescored(options.top, query={"sltr": {"params": {}, "model": name}}),
     }
     return requests
 
@@ -103,18 +150,8 @@ def _definition(
     weights = {t.name: t.weight for t in formula.terms}
     if options.offset and options.featureset is None:
         weights[_CONSTANT] = options.offset
-    model: dict[str, Any] = {
-        "type": "model/linear",
-        "definition": json.dumps(weights, ensure_ascii=False),
-    }
-    scales = {
-        t.name: {"standard": {"mean": t.scale.shift, "standard_deviation": t.scale.divisor}}
-        for t in formula.terms
-        if t.scale is not None
-    }
-    if scales:
-        model["feature_normalizers"] = scales
-    return model, [_window(options)]
+    text = json.dumps(weights, ensure_ascii=False)
+    return {"type": "model/linear", "definition": text}, [_window(options)]
 
 
 def _window(options: Options) -> str:
@@ -175,15 +212,11 @@ def _solr(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
         kind, notes = "MultipleAdditiveTreesModel", [*notes, made.note]
         trees = [{"weight": "1", "root": _solr_tree(one, made.names)} for one in made.trees]
         params = {"trees": trees}
-    scales = {t.name: t.scale for t in formula.terms}
     model = {
         "store": store,
         "name": name,
         "class": f"org.apache.solr.ltr.model.{kind}",
-        "features": [
-            {"name": one} | ({} if (s := scales.get(one)) is None else {"norm": normalizer(s)})
-            for one in formula.names
-        ],
+        "features": [{"name": one} for one in formula.names],
         "params": params,
     }
     known = fills(formula, options)
@@ -209,25 +242,10 @@ def _solr_tree(tree: Any, names: list[str]) -> dict[str, Any]:
         return {"value": repr(tree)}
     return {
         "feature": names[tree.feature],
-        "threshold": repr(written_threshold(tree.threshold or 0.0)),
+        "threshold": repr(solr_threshold(tree.threshold or 0.0)),
         "left": _solr_tree(tree.left, names),
         "right": _solr_tree(tree.right, names),
     }
-
-
-def written_threshold(threshold: float) -> float:
-    """Return the largest float32 that with Solr's 1e-6 is at most a threshold.
-
-    >>> float(np.float32(written_threshold(0.5)) + np.float32(1e-6))
-    0.5
-    """
-    target = np.float32(threshold)
-    low = np.float32(target - _SLACK)
-    while low + _SLACK > target:
-        low = np.nextafter(low, np.float32(-np.inf))
-    while (after := np.nextafter(low, np.float32(np.inf))) + _SLACK <= target:
-        low = after
-    return float(low)
 
 
 def _solr_feature(name: str, store: str, shift: float, missing: float) -> dict[str, Any]:
@@ -245,9 +263,19 @@ def _solr_feature(name: str, store: str, shift: float, missing: float) -> dict[s
     return {**feature, "class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
 
 
-def normalizer(scale: Scale) -> dict[str, Any]:
-    """Return Solr's normaliser of one feature, whose numbers are texts."""
-    return {
-        "class": "org.apache.solr.ltr.norm.StandardNormalizer",
-        "params": {"avg": repr(scale.shift), "std": repr(scale.divisor)},
-    }
+_README = """\
+# Deploy to {engine}
+
+```
+python deploy.py http://localhost:{port} INDEX --param keywords
+```
+
+sends these requests in order, then asks for the scores of the documents in `expected.json` and \
+compares them. `--param` is what your features call the text of a query; leave it out if they take \
+none. The last line says *deployed and proved*, or the first difference with its likely cause.
+
+{steps}
+
+`search.json` is the search to use: put your query in the place of `match_all` (`q`).
+
+{notes}"""

@@ -24,17 +24,19 @@ from leanrank.model.export.text import IDENTIFIER, Syntax, pretty, quoted, resco
 
 MOST_BYTES = 65_535
 PAINLESS = Syntax(text=lambda word: quoted(word, "'"))
-_SCORE = "\0"  # no name holds it
 
 
 class _Expression(Syntax):
     """Lucene expressions, in which a missing field counts as 0."""
 
+    def apply(self, operation: str, *operands: str) -> str:
+        if operation != "missing":
+            return super().apply(operation, *operands)
+        field = operands[0].removesuffix(".value")
+        return "0 == 1" if field == operands[0] else f"{field}.empty"  # the score, or a filled one
+
     def filled(self, x: str, value: float) -> str:
-        return super().filled(x, value) if value else self.value.format(x=x)
-
-
-EXPRESSION = _Expression(value="{x}.value", is_missing="{x}.empty")
+        return super().filled(x, value) if value else x
 
 
 def write(formula: Formula, options: Options, target: Target) -> Any:
@@ -60,7 +62,7 @@ def write(formula: Formula, options: Options, target: Target) -> Any:
         source = f"{body} s *= {unit!r}; return s < 0 ? 1 / (1 - s) : 1 + s;"
     script = {"lang": language, "source": _checked(source, target)}
     query = {"script_score": {"query": {"match_all": {}}, "script": script}}
-    return pretty(rescored(query, options.top))
+    return pretty(rescored(options.top, query=query))
 
 
 def score_unit(formula: Formula) -> float:
@@ -84,9 +86,7 @@ def _painless(formula: Formula, before: str = "return ") -> str:
     """Write one variable per field, NaN or null where it is missing, and the sum."""
     lines = []
     for at, name in enumerate(formula.names):
-        category = formula.categories.get(name)
-        text = category is not None and category.is_text
-        doc = f"doc[{quoted(name, chr(39))}]"
+        text, doc = name in formula.texts, _doc(name)
         value = f"{doc}.size() == 0 ? {'null' if text else 'Double.NaN'} : {doc}.value"
         value = "_score" if name == "_score" else value
         lines.append(f"{'String' if text else 'double'} x{at} = {value};")
@@ -95,11 +95,12 @@ def _painless(formula: Formula, before: str = "return ") -> str:
 
 
 def _expression(formula: Formula) -> str:
-    names = (
-        _SCORE if name == "_score" else f"doc[{quoted(name, chr(39))}]" for name in formula.names
-    )
-    text = formula.written(EXPRESSION, list(names))
-    return text.replace(f"{_SCORE}.value", "_score").replace(f"{_SCORE}.empty", "0 == 1")
+    names = ("_score" if name == "_score" else f"{_doc(name)}.value" for name in formula.names)
+    return formula.written(_Expression(), list(names))
+
+
+def _doc(name: str) -> str:
+    return f"doc[{quoted(name, chr(39))}]"
 
 
 def _checked(source: str, target: Target) -> str:
@@ -118,9 +119,9 @@ _RANK_FEATURE = re.compile(r"[a-z]\w*\( ?[\w.-]+(, ?[\w.-]+)* ?\)(\.\w+)*", re.A
 
 # An attribute without a value is NaN in a rank expression.
 VESPA = Syntax(
-    is_missing="isNan({x}) == 1",
-    choice="if ({test}, {then}, {otherwise})",
-    sum="{a} +\n            {b}",
+    missing="isNan({x}) == 1",
+    choice="if ({x}, {1}, {2})",
+    plus="{x} +\n            {1}",
 )
 
 

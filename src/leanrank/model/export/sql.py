@@ -28,9 +28,7 @@ class Dialect:
 
     double: str = "DOUBLE PRECISION"
     quote: str = '"'
-    case_sensitive: bool = False
-    most_bytes: int = 10**6
-    create: str = "CREATE VIEW"
+    create: str = "CREATE OR REPLACE VIEW"
     deviation: str = "STDDEV_POP"
     backslash_escapes: bool = False  # also in names
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
@@ -43,17 +41,12 @@ class Dialect:
 DIALECTS = {
     # Standard SQL cannot write NaN, and x <> x is false where NaN equals itself (PostgreSQL,
     # DuckDB, Spark). The product is 0 for every finite number and for nothing else.
-    "ansi": Dialect(known="CASE WHEN 0e0 * {x} = 0e0 THEN {x} END"),
-    "sqlite": Dialect("REAL", known="{x}"),  # stores NaN as NULL
+    "ansi": Dialect(create="CREATE VIEW", known="CASE WHEN 0e0 * {x} = 0e0 THEN {x} END"),
+    "sqlite": Dialect("REAL", create="CREATE VIEW", known="{x}"),  # stores NaN as NULL
     # Over Parquet files DuckDB answers isnan(x) and x = 'NaN' from statistics, which leave NaN out
     # (duckdb/duckdb#25521).
-    "duckdb": Dialect(
-        "DOUBLE", create="CREATE OR REPLACE VIEW", known="CASE WHEN isfinite({x}) THEN {x} END"
-    ),
+    "duckdb": Dialect("DOUBLE", known="CASE WHEN isfinite({x}) THEN {x} END"),
     "postgres": Dialect(
-        case_sensitive=True,
-        most_bytes=63,
-        create="CREATE OR REPLACE VIEW",
         cast="::float8",
         # a product that underflows is an error there
         known="CASE WHEN ABS({x}) < 1e-270 THEN 0 WHEN {x} <> 'NaN' THEN {x} END",
@@ -62,8 +55,6 @@ DIALECTS = {
     "mysql": Dialect(
         "DOUBLE",
         "`",
-        most_bytes=64,
-        create="CREATE OR REPLACE VIEW",
         text_escapes=True,
         known="{x}",  # cannot be NaN
         # most collations take upper and lower case for the same, and spaces at the end for none
@@ -72,8 +63,6 @@ DIALECTS = {
     "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", text_escapes=True),
     "clickhouse": Dialect(
         "Nullable(Float64)",
-        case_sensitive=True,
-        create="CREATE OR REPLACE VIEW",
         deviation="stddevPopStable",
         backslash_escapes=True,
         text_escapes=True,
@@ -85,9 +74,8 @@ DIALECTS = {
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the view and the top-k query, or the expression of the score alone."""
     if target.name == "polars":
-        return _polars(formula, options, target)
+        return _polars(formula, options)
     dialect = DIALECTS[target.dialect]
-    _check_names([*formula.names, options.qid], dialect, target)
     check_plain([*options.table.split("."), options.qid], target.name)
     if options.expression_only:
         if formula.scaler is not None:
@@ -132,19 +120,20 @@ def column_types(data: Any) -> dict[str, str]:
     if isinstance(data, RankingData) or not hasattr(data, "columns"):
         return {}
     names = getattr(data, "column_names", None) or list(data.columns)
-    kinds = {"bool": "boolean", "int": "integer", "uint": "integer", "dec": "decimal"}
-    kinds |= {"str": "text", "object": "text", "large_str": "text", "cat": "text", "dict": "text"}
-    found = {}
-    for name in names:
-        column = data[name]
-        kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-        if kind == "object":  # pandas with gaps
-            kind = type(
-                next((one for one in column if one == one and one is not None), 0.0)
-            ).__name__
-        known = (of for start, of in kinds.items() if kind.lower().startswith(start))
-        found[str(name)] = next(known, "number")
-    return found
+    return {str(name): _kind(data[name]) for name in names}
+
+
+def _kind(column: Any) -> str:
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if kind == "object":  # pandas with gaps
+        known = (one for one in column if one == one and one is not None)
+        kind = type(next(known, 0.0)).__name__.lower()
+    return next((of for start, of in _KINDS.items() if kind.startswith(start)), "number")
+
+
+_KINDS = {"bool": "boolean", "int": "integer", "uint": "integer", "dec": "decimal"} | dict.fromkeys(
+    ("str", "object", "large_str", "cat", "dict"), "text"
+)
 
 
 def expression(formula: Formula, options: Options, target: Target, of: str = "d.") -> str:
@@ -154,10 +143,10 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
     cast, known = "CAST({x} AS " + dialect.double + ")", dialect.known
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
-        fill=f"COALESCE({known}, {{value}})" if formula.scaler is None else "{x}",
-        is_missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
-        choice="CASE WHEN {test} THEN {then} ELSE {otherwise} END",
-        sum="{a}\n  + {b}",
+        filled=f"COALESCE({known}, {{1}})" if formula.scaler is None else "{x}",
+        missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
+        choice="CASE WHEN {x} THEN {1} ELSE {2} END",
+        plus="{x}\n  + {1}",
         text=lambda word: text_literal(word, dialect),
         row=" WHEN {level} THEN {value}",
         table="CASE {x}{rows} ELSE {otherwise} END",
@@ -165,7 +154,7 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
     features, categories = [], formula.categories
     for name in formula.names:
         column = f"{of}{quoted_name(name, dialect)}"
-        if name in categories and categories[name].is_text:
+        if name in formula.texts:
             features.append(dialect.text.format(x=column))
             continue
         inner = dialect.boolean if options.types.get(name) == "boolean" else "{x}"
@@ -220,37 +209,20 @@ def quoted_name(name: str, dialect: Dialect) -> str:
     return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
 
 
-def _check_names(names: list[str], dialect: Dialect, target: Target) -> None:
-    seen: dict[str, Any] = {}
-    for name in names:
-        key = name if dialect.case_sensitive else name.lower()
-        other = seen.setdefault(key, name)
-        if other != name:
-            raise InputError(
-                f"{target.name} takes {other!r} and {name!r} for one column, since they differ in "
-                "case only: give one another name in a file for --names"
-            )
-        if len(name.encode()) > dialect.most_bytes:
-            raise InputError(
-                f"{target.name} cuts names after {dialect.most_bytes} bytes, and {name!r} is "
-                "longer: give it another in a file for --names"
-            )
-
-
-def _polars(formula: Formula, options: Options, target: Target) -> str:
+def _polars(formula: Formula, options: Options) -> str:
     """Write the function."""
     scaled = formula.scaler is not None
     syntax = Syntax(
-        fill="{x}" if scaled else _POLARS_FILLED,
-        is_missing="pl.lit(False)" if scaled else "{x}.fill_nan(None).is_null()",
-        choice="pl.when({test}).then({then}).otherwise({otherwise})",
-        above="({x} > {threshold})",
-        sum="{a}\n        + {b}",
+        filled="{x}" if scaled else _POLARS_FILLED,
+        missing="pl.lit(False)" if scaled else "{x}.fill_nan(None).is_null()",
+        choice="pl.when({x}).then({1}).otherwise({2})",
+        above="({x} > {1})",
+        plus="{x}\n        + {1}",
         text=repr,
         row="{level}: {value}, ",
         table="{x}.replace_strict({{{rows}}}, default={otherwise}, return_dtype=pl.Float64)",
     )
-    features = [_polars_feature(name, formula, target) for name in formula.names]
+    features = [_polars_feature(name, formula) for name in formula.names]
     score = formula.written(syntax, features)
     helper = ""
     if formula.scaler is not None:
@@ -263,7 +235,7 @@ def _polars(formula: Formula, options: Options, target: Target) -> str:
     )
 
 
-_POLARS_FILLED = "{x}.fill_null({value}).fill_nan({value})"
+_POLARS_FILLED = "{0}.fill_null({1}).fill_nan({1})"
 _POLARS_HELPER = '''\
 def _scaled(x: pl.Expr) -> pl.Expr:
     """Scale a feature within each query."""
@@ -289,15 +261,9 @@ _POLARS_SCALED = {
 }
 
 
-def _polars_feature(name: str, formula: Formula, target: Target) -> str:
-    if name == "*" or (name.startswith("^") and name.endswith("$")):
-        raise InputError(
-            f"the feature name {name!r} is a pattern for {target.name}: give it another in a file "
-            "for --names"
-        )
-    category = formula.categories.get(name)
-    kind = "Float64" if category is None or not category.is_text else "String"
+def _polars_feature(name: str, formula: Formula) -> str:
+    kind = "String" if name in formula.texts else "Float64"
     column = f"pl.col({name!r}).cast(pl.{kind})"
-    if formula.scaler is None or category is not None:
+    if formula.scaler is None or name in formula.categories:
         return column
-    return f"_scaled({_POLARS_FILLED.format(x=column, value=formula.fill.get(name, 0.0))})"
+    return f"_scaled({_POLARS_FILLED.format(column, formula.fill.get(name, 0.0))})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -34,8 +35,6 @@ class Options:
     shifts : mapping
         Constants that the engine adds to features, by their names in the target: the
         learning-to-rank plugins refuse negative feature values.
-    normalizers : bool
-        Write the engine's normalisers instead of folding a global scaler into the weights.
     table, qid : str
         The table of documents, such as ``shop.documents``, and its column of queries, for SQL and
         Polars.
@@ -59,7 +58,6 @@ class Options:
     name: str = "leanrank"
     names: Mapping[str, str] = field(default_factory=dict)
     shifts: Mapping[str, float] = field(default_factory=dict)
-    normalizers: bool = False
     table: str = "documents"
     qid: str = "qid"
     top: int = 10
@@ -95,14 +93,12 @@ class Target:
         The per-query scalers that it can compute.
     constant : bool
         Whether the constant of the formula is written; it changes no order.
-    normalizers : bool
-        Whether it has normalisers of its own.
     single : bool
         Whether it computes in float32.
     negative : bool
         Whether it takes negative weights.
-    most_terms, most_numbers : int
-        The largest number of features, and of weights, thresholds and levels, that it takes.
+    most_terms : int
+        The largest number of features that it takes.
     """
 
     name: str
@@ -114,11 +110,9 @@ class Target:
     missing: bool = True
     scalers: tuple[str, ...] = ()
     constant: bool = True
-    normalizers: bool = False
     single: bool = False
     negative: bool = True
     most_terms: int = 100_000
-    most_numbers: int = 1_000_000
 
     @property
     def dialect(self) -> str:
@@ -126,84 +120,72 @@ class Target:
         return self.name.rpartition(":")[2]
 
 
-_SINGLE = {"constant": False, "single": True}
-_LTR = {**_SINGLE, "texts": False, "missing": False, "normalizers": True}
-_EXPRESSION = {"most_terms": 900}
-_NUMBERS = {"levels": False, "texts": False}
-_SQL = {"scalers": QUERY_SCALERS, **_EXPRESSION}
-_HYBRID: dict[str, Any] = {**_SINGLE, **_NUMBERS, "curves": False, "negative": False}
+_plugin = partial(Target, module="ltr", constant=False, single=True, texts=False, missing=False)
+_ensemble = partial(Target, module="ensembles")
+_script = partial(Target, module="scripts", most_terms=900)
+_numeric = partial(_script, levels=False, texts=False)
+_table = partial(Target, module="sql", scalers=QUERY_SCALERS, most_terms=900)
+_code = partial(Target, module="code")
+_hybrid = partial(
+    Target, module="hybrid", curves=False, levels=False, texts=False, constant=False, single=True
+)
 _RANKS = "query-reciprocal-rank"
-
-_TARGETS: list[tuple[str, str, str, Mapping[str, Any]]] = [
-    ("opensearch-ltr", "feature set, model and rescore query", "ltr", _LTR),
-    ("elasticsearch-ltr", "feature set, model and rescore query (o19s plugin)", "ltr", _LTR),
-    ("solr", "feature store, model store and request", "ltr", _LTR),
-    (
-        "elasticsearch-inference",
-        "trained model and rescore query, as eland writes them",
-        "ensembles",
-        {"single": True, "texts": False},
-    ),
-    ("lightgbm", "LightGBM model text", "ensembles", {}),
-    ("xgboost", "XGBoost model JSON", "ensembles", {"single": True}),
-    ("vespa", "rank profile", "scripts", _NUMBERS | _EXPRESSION),
-    ("painless", "script of Elasticsearch and OpenSearch", "scripts", _EXPRESSION),
-    (
-        "elasticsearch-rescore",
-        "rescore query with a script, without a plugin",
-        "scripts",
-        {"single": True, **_EXPRESSION},
-    ),
-    ("lucene-expression", "expression over document fields", "scripts", _NUMBERS | _EXPRESSION),
-    ("onnx", "graph with one input per feature", "graphs", {}),
-    ("pmml", "PMML 4.4 regression model", "graphs", _NUMBERS),
-    *(
-        (f"sql:{dialect}", f"view and top-k query {where}", "sql", _SQL | more)
-        for dialect, where, more in (
-            ("sqlite", "for SQLite", {"scalers": ("query-minmax", "query-rank")}),
-            ("duckdb", "for DuckDB", {}),
-            ("postgres", "for PostgreSQL", {}),
-            ("mysql", "for MySQL and MariaDB", {}),
-            ("spark", "for Spark SQL", {}),
-            ("clickhouse", "for ClickHouse", {}),
-            ("ansi", "in standard SQL", {}),
-        )
-    ),
-    ("polars", "Python function that returns a Polars expression", "sql", _SQL),
-    ("c", "C function with a test vector", "code", {}),
-    ("java", "Java class with a test vector", "code", {"most_terms": 2000, "most_numbers": 4000}),
-    ("javascript", "JavaScript function with a test vector", "code", {}),
-    ("python", "Python function with a test vector", "code", {}),
-    ("rust", "Rust function with a test vector", "code", {}),
-    ("go", "Go function with a test vector", "code", {}),
-    (
-        "hybrid:opensearch",
-        "search pipeline with the weights of a hybrid query",
-        "hybrid",
-        _HYBRID | {"scalers": ("query-minmax", _RANKS)},
-    ),
-    (
-        "hybrid:elasticsearch",
-        "linear or rrf retriever with weights",
-        "hybrid",
-        _HYBRID | {"scalers": ("query-minmax", _RANKS)},
-    ),
-    (
-        "hybrid:qdrant",
-        "formula or rrf query over prefetches",
-        "hybrid",
-        _HYBRID | {"negative": True, "scalers": (_RANKS, "query-qdrant-rank")},
-    ),
-    *(
-        (f"deploy:{engine}", "folder of requests with a script that proves them", "deploy", _LTR)
-        for engine in ("opensearch", "elasticsearch", "solr")
-    ),
-    ("deploy:vespa", "application package", "scripts", _NUMBERS | _EXPRESSION),
-    ("markdown", "model card", "markdown", {"scalers": (*QUERY_SCALERS, _RANKS)}),
-]
+_FUSED: dict[str, Any] = {"negative": False, "scalers": ("query-minmax", _RANKS)}
+_REQUESTS = "feature set, model and rescore query"
+_PROVED = "folder of requests with a script that proves them"
+_VIEW = "view and top-k query"
 
 TARGETS: dict[str, Target] = {
-    name: Target(name, summary, module, **more) for name, summary, module, more in _TARGETS
+    target.name: target
+    for target in (
+        _plugin("opensearch-ltr", _REQUESTS),
+        _plugin("elasticsearch-ltr", f"{_REQUESTS} (o19s plugin)"),
+        _plugin("solr", "feature store, model store and request"),
+        _ensemble(
+            "elasticsearch-inference",
+            "trained model and rescore query, as eland writes them",
+            single=True,
+            texts=False,
+        ),
+        _ensemble("lightgbm", "LightGBM model text"),
+        _ensemble("xgboost", "XGBoost model JSON", single=True),
+        _numeric("vespa", "rank profile"),
+        _script("painless", "script of Elasticsearch and OpenSearch"),
+        _script(
+            "elasticsearch-rescore", "rescore query with a script, without a plugin", single=True
+        ),
+        _numeric("lucene-expression", "expression over document fields"),
+        Target("onnx", "graph with one input per feature", "graphs"),
+        Target("pmml", "PMML 4.4 regression model", "graphs", levels=False, texts=False),
+        _table("sql:sqlite", f"{_VIEW} for SQLite", scalers=("query-minmax", "query-rank")),
+        _table("sql:duckdb", f"{_VIEW} for DuckDB"),
+        _table("sql:postgres", f"{_VIEW} for PostgreSQL"),
+        _table("sql:mysql", f"{_VIEW} for MySQL and MariaDB"),
+        _table("sql:spark", f"{_VIEW} for Spark SQL"),
+        _table("sql:clickhouse", f"{_VIEW} for ClickHouse"),
+        _table("sql:ansi", f"{_VIEW} in standard SQL"),
+        _table("polars", "Python function that returns a Polars expression"),
+        _code("c", "C function with a test vector"),
+        _code("java", "Java class with a test vector", most_terms=2000),
+        _code("javascript", "JavaScript function with a test vector"),
+        _code("python", "Python function with a test vector"),
+        _code("rust", "Rust function with a test vector"),
+        _code("go", "Go function with a test vector"),
+        _hybrid(
+            "hybrid:opensearch", "search pipeline with the weights of a hybrid query", **_FUSED
+        ),
+        _hybrid("hybrid:elasticsearch", "linear or rrf retriever with weights", **_FUSED),
+        _hybrid(
+            "hybrid:qdrant",
+            "formula or rrf query over prefetches",
+            scalers=(_RANKS, "query-qdrant-rank"),
+        ),
+        _plugin("deploy:opensearch", _PROVED),
+        _plugin("deploy:elasticsearch", _PROVED),
+        _plugin("deploy:solr", _PROVED),
+        _numeric("deploy:vespa", "application package"),
+        Target("markdown", "model card", "markdown", scalers=(*QUERY_SCALERS, _RANKS)),
+    )
 }
 """Every target by its name."""
 
@@ -249,23 +231,22 @@ def export_model(
     """
     made, to, given = as_model(model), find_target(target), Options(**options)
     if data is not None:
-        given = learned_from(made, data, given)
+        lowest = 0.0 if made.needs_qid else float(np.min(made.predict(data), initial=0.0))
+        given = replace(learned_from(made, data, given), offset=-1.01 * lowest)
     return written(prepared(made, to, given), to, given)
 
 
 def learned_from(model: Model, data: Any, options: Options) -> Options:
     """Return the options with what typical documents tell."""
-    from leanrank.model.export.deploy import examples
+    from leanrank.model.export.ltr import examples
     from leanrank.model.export.sql import column_types
 
-    lowest = 0.0 if model.needs_qid else float(np.min(model.predict(data), initial=0.0))
     known = {options.names.get(name, name): kind for name, kind in column_types(data).items()}
     return replace(
         options,
         bounds=ranges(model, data, options.names),
-        offset=-1.01 * lowest,
         types=known | dict(options.types),
-        documents=examples(model, data, options.names),
+        documents=examples(model, data),
     )
 
 
@@ -289,28 +270,29 @@ def find_target(name: str) -> Target:
 
 def prepared(model: Any, target: Target, options: Options) -> Formula:
     """Describe a model in the target's terms, or refuse with a sentence."""
-    formula = formula_of(model, fold=not options.normalizers)
-    unknown = [key for key in options.names if key not in set(_all_names(model, formula))]
-    if unknown:
-        raise InputError(
-            f"the model has no feature {unknown[0]!r} to give another name: its features are "
-            f"{_few(_all_names(model, formula))}"
-        )
+    formula = formula_of(model)
+    names = formula.names if model.feature_names is None else model.feature_names
+    for name in options.names:
+        if name not in names:
+            raise InputError(
+                f"the model has no feature {name!r} to give another name: "
+                f"{suggest(name, formula.names)}"
+            )
     formula = formula.renamed(options.names)
     twice = first_repeated(formula.names)
     if twice is not None:
         raise InputError(f"two features are called {twice!r} in the target: give each its own")
     check_plain(formula.names, target.name)
-    words = [one for term in formula.categories.values() if term.is_text for one in term.levels]
+    words = [one for term in formula.texts.values() for one in term.levels]
     check_plain(filter(None, map(str, words)), target.name, "level")
     if not IDENTIFIER.fullmatch(options.name):
         raise InputError(
             f"the name {options.name!r} cannot be used: take letters, digits and underscores only"
         )
-    return checked(formula, target, normalizers=options.normalizers)
+    return checked(formula, target)
 
 
-def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> Formula:
+def checked(formula: Formula, target: Target) -> Formula:
     """Return a formula that the target can express, or refuse with a sentence."""
     if not formula.terms:
         raise ModelError("the model uses no feature, so that there is nothing to export")
@@ -318,19 +300,9 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
     if what is not None:
         able = _families(able_targets(formula))
         hint = "train with weights of at least 0, or " if "negative" in what else ""
-        instead = f"{hint}export to {_few(able, len(able), 'or')} instead" if able else "none can"
+        listed = ", ".join(able[:-1]) + " or " * (len(able) > 1) + able[-1] if able else ""
+        instead = f"{hint}export to {listed} instead" if able else "none can"
         raise InputError(f"{target.name} cannot {what}: {instead}")
-    if normalizers and not target.normalizers:
-        those = _few([t.name for t in TARGETS.values() if t.normalizers])
-        raise InputError(
-            f"{target.name} has no normalisers of its own: leave --normalizers out, and the scaler "
-            f"is folded into the weights ({those} have them)"
-        )
-    if not formula.is_weighted and any(term.scale is not None for term in formula.terms):
-        raise InputError(
-            "an engine's normalisers are for straight lines: leave --normalizers out, and the "
-            "scaler is folded into the curves"
-        )
     if target.single:
         _check_single(formula, target)
     return formula
@@ -338,17 +310,15 @@ def checked(formula: Formula, target: Target, *, normalizers: bool = False) -> F
 
 def obstacle(formula: Formula, target: Target) -> str | None:
     """Return what a target would have to do for a formula and cannot, or None."""
-    texts = any(one.is_text for one in formula.categories.values())
     asked = {
         f"scale features per query ({formula.scaler})": formula.scaler is not None
         and formula.scaler not in target.scalers,
         "look up the levels of categories": bool(formula.categories) and not target.levels,
-        "look up texts": texts and not target.texts,
+        "look up texts": bool(formula.texts) and not target.texts,
         "express curves or missing values": not formula.is_linear and not target.curves,
-        "take negative weights": formula.least_weight < 0 and not target.negative,
+        "take negative weights": any(line.weight < 0 for line in formula.lines)
+        and not target.negative,
         f"take more than {target.most_terms:,} features": len(formula.terms) > target.most_terms,
-        f"take more than {target.most_numbers:,} weights and thresholds": formula.n_numbers
-        > target.most_numbers,
     }
     return next((what for what, cannot in asked.items() if cannot), None)
 
@@ -362,12 +332,12 @@ def written(formula: Formula, target: Target, options: Options) -> Any:
 
 def able_targets(formula: Formula) -> list[str]:
     """Return the targets that compute the scores of a formula, without documents for bounds."""
-    bounded = formula.has_lines and not formula.is_weighted
+    bounded = bool(formula.lines) and not formula.is_weighted
     return [
         target.name
         for target in TARGETS.values()
         if obstacle(formula, target) is None
-        and not (target.module == "ensembles" and formula.has_lines)
+        and not (target.module == "ensembles" and formula.lines)
         and not (bounded and not target.missing)
         and not target.name.startswith(("markdown", "deploy:"))
     ]
@@ -400,14 +370,3 @@ def _check_single(formula: Formula, target: Target) -> None:
                 f"in which {target.name} computes: multiply all weights of the model by a "
                 "constant, which changes no order"
             )
-
-
-def _all_names(model: Any, formula: Formula) -> list[str]:
-    return formula.names if model.feature_names is None else list(model.feature_names)
-
-
-def _few(names: list[str], most: int = 5, joint: str = "and") -> str:
-    shown = names[:most]
-    if len(names) > most and joint == "and":
-        return ", ".join(shown) + ", …"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {joint} {shown[-1]}"

@@ -5,89 +5,77 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from leanrank._display import UNSAFE
 from leanrank.errors import InputError
+from leanrank.model.curves import Writer
 
 MOST_RESCORED = 10_000
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
-class Syntax:
-    """How a language writes the parts of a formula: a ``Writer`` of text.
+class Syntax(Writer[str]):
+    """How a language writes the parts of a formula: numbers, texts, and a template per operation.
 
-    >>> Syntax().if_above("x", "1.0", "2.0", "0.0")
-    '(x > 1.0 ? 2.0 : 0.0)'
+    A template has its operands as ``{x}``, ``{1}`` and ``{2}``. Look-up tables have ``equal``, a
+    ``row``, and the ``table`` around the rows; ``text_equal`` and so on where texts differ.
+
+    >>> Syntax(choice="if({x}, {1}, {2})").if_above("x", "1.0", "2.0", "0.0")
+    'if(x > 1.0, 2.0, 0.0)'
     """
 
-    literal: Callable[[float], str] = repr
-    value: str = "{x}"
-    fill: str = ""  # where it differs from a choice by whether the feature is missing
-    is_missing: str = "{x} != {x}"
-    choice: str = "({test} ? {then} : {otherwise})"
-    above: str = "{x} > {threshold}"
-    past: str = "(({x} - {start}) * {rate})"
-    product: str = "{a} * {b}"
-    sum: str = "{a} + {b}"
-    # look-up tables: how a text is written and compared, a row, and the table around the rows
-    text: Callable[[str], str] = json.dumps
-    text_value: str = "{x}"
-    equal: str = "{x} == {level}"
-    row: str = "{test} ? {value} : "
-    table: str = "({rows}{otherwise})"
-    text_equal: str = ""  # where they differ for texts
-    text_row: str = ""
-    text_table: str = ""
+    def __init__(
+        self,
+        literal: Callable[[float], str] = repr,
+        text: Callable[[str], str] = json.dumps,
+        **templates: str,
+    ) -> None:
+        self.literal, self.text = literal, text
+        self.templates = _TEMPLATES | templates
 
     def number(self, value: float) -> str:
         """Write a number so that reading it gives the same bits."""
         return self.literal(value)
 
+    def apply(self, operation: str, *operands: str) -> str:
+        """Write an operation by its template."""
+        return self.templates[operation].format(*operands, x=operands[0])
+
     def filled(self, x: str, value: float) -> str:
         """Write a feature with a number where it is missing."""
-        if self.fill:
-            return self.fill.format(x=x, value=self.number(value))
-        return self.if_missing(x, self.number(value), self.value.format(x=x))
-
-    def if_missing(self, x: str, then: str, otherwise: str) -> str:
-        """Write a choice by whether a feature is missing."""
-        test = self.is_missing.format(x=x)
-        return self.choice.format(test=test, then=then, otherwise=otherwise)
-
-    def if_above(self, x: str, threshold: str, then: str, otherwise: str) -> str:
-        """Write a choice by whether a feature is above a threshold."""
-        test = self.above.format(x=self.value.format(x=x), threshold=threshold)
-        return self.choice.format(test=test, then=then, otherwise=otherwise)
+        known = "filled" in self.templates
+        return self.apply("filled", x, self.number(value)) if known else super().filled(x, value)
 
     def fraction(self, x: str, start: str, rate: str) -> str:
         """Write the share of a ramp that a feature is past."""
-        return self.past.format(x=self.value.format(x=x), start=start, rate=rate)
+        return self.apply("fraction", x, start, rate)
 
     def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
         """Write the value of a level."""
         is_text = bool(table) and isinstance(table[0][0], str)
-        value = (self.text_value if is_text else self.value).format(x=x)
-        equal, row, around = self.equal, self.row, self.table
+        own = {name: self.templates[name] for name in ("equal", "row", "table")}
         if is_text:
-            equal = self.text_equal or equal
-            row, around = self.text_row or row, self.text_table or around
+            own = {name: self.templates.get(f"text_{name}", of) for name, of in own.items()}
         rows = []
         for given, number in table:
             level = self.text(given) if is_text else self.number(given)
-            test = equal.format(x=value, level=level)
-            rows.append(row.format(test=test, level=level, value=self.number(number)))
-        return around.format(x=value, name=x, rows="".join(rows), otherwise=self.number(otherwise))
+            test = own["equal"].format(x=x, level=level)
+            rows.append(own["row"].format(test=test, level=level, value=self.number(number)))
+        return own["table"].format(x=x, rows="".join(rows), otherwise=self.number(otherwise))
 
-    def times(self, a: str, b: str) -> str:
-        """Write a product."""
-        return self.product.format(a=a, b=b)
 
-    def plus(self, a: str, b: str) -> str:
-        """Write a sum."""
-        return self.sum.format(a=a, b=b)
+_TEMPLATES = {
+    "missing": "{x} != {x}",
+    "choice": "({x} ? {1} : {2})",
+    "above": "{x} > {1}",
+    "fraction": "(({x} - {1}) * {2})",
+    "times": "{x} * {1}",
+    "plus": "{x} + {1}",
+    "equal": "{x} == {level}",
+    "row": "{test} ? {value} : ",
+    "table": "({rows}{otherwise})",
+}
 
 
 def pretty(value: Any) -> str:
@@ -95,13 +83,18 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def rescored(query: Any, top: int) -> dict[str, Any]:
-    """Return a search of Elasticsearch or OpenSearch in which a query alone decides the order."""
+def rescored(top: int, **rescore: Any) -> dict[str, Any]:
+    """Return a search of Elasticsearch or OpenSearch whose best documents are ranked anew.
+
+    A ``query`` among the ways to do so decides the order alone.
+    """
     if top > MOST_RESCORED:
         raise InputError(f"servers rescore at most {MOST_RESCORED:,} documents: give a smaller top")
-    weights = {"query_weight": 0, "rescore_query_weight": 1}
-    rescore = {"window_size": max(100, top), "query": {**weights, "rescore_query": query}}
-    return {"query": {"match_all": {}}, "size": top, "rescore": rescore}
+    if "query" in rescore:
+        weights = {"query_weight": 0, "rescore_query_weight": 1}
+        rescore = {"query": {**weights, "rescore_query": rescore["query"]}}
+    window = {"window_size": max(100, top)}
+    return {"query": {"match_all": {}}, "size": top, "rescore": window | rescore}
 
 
 def quoted(name: str, quote: str) -> str:

@@ -16,13 +16,14 @@ import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
-from leanrank.model.curves import Line, Ramps, Steps
+from leanrank.model.curves import Line, Ramps, Steps, Writer
 from leanrank.model.export.formula import Formula, Term
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.terms import Levels, Surface
 
 DEFAULT_LEAVES, MOST_LEAVES = 3_000, 200_000
 ABSENT = 3e38  # a float32 that stands for a missing feature
+SOLR_SLACK = np.float32(1e-6)  # its trees go left up to a threshold plus this
 
 
 class Split(NamedTuple):
@@ -65,26 +66,6 @@ class Forest:
             return "the trees are exact"
         return f"ramps and surfaces are written as steps: scores are off by at most {self.error:g}"
 
-    def missing_as(self, values: Mapping[int, float]) -> Forest:
-        """Return trees for an engine that replaces missing features by numbers.
-
-        Missing values go where that number goes; a feature without an entry counts as 0. An entry
-        has to be above every threshold, so that it stands for nothing else.
-        """
-
-        def changed(node: Split) -> Node:
-            if node.threshold is not None:
-                return node
-            if node.feature not in values:
-                return node.right
-            return Split(node.feature, values[node.feature] / 2, node.right, node.left)
-
-        return replace(self, trees=tuple(_rebuilt(tree, changed) for tree in self.trees))
-
-    def with_thresholds(self, change: Callable[[int, float], float]) -> Forest:
-        """Return trees whose thresholds are a function of feature and threshold."""
-        return replace(self, trees=tuple(_moved(tree, change) for tree in self.trees))
-
     def scores(self, X: AnyArray, kind: Any = np.float64) -> FloatArray:
         """Return the sum of the leaves, added in order in a floating-point type."""
         X = np.asarray(X, dtype=kind)
@@ -112,26 +93,30 @@ def _rebuilt(node: Node, change: Callable[[Split], Node]) -> Node:
     return change(node._replace(left=left, right=right))
 
 
-def _moved(tree: Node, change: Callable[[int, float], float]) -> Node:
-    def moved(node: Split) -> Node:
-        at = node.threshold
-        return node if at is None else node._replace(threshold=change(node.feature, at))
-
-    return _rebuilt(tree, moved)
-
-
 def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
     """Return the trees with the thresholds that the engine compares with, and its missing values.
 
-    A constant is a tree of one leaf.
+    Where an engine does not know that a feature is missing, a number stands for it that is above
+    every threshold, or 0, which stands for nothing else. A constant is a tree of one leaf.
     """
     shifts = options.shifts if target.single else None
     made = forest(formula, options.max_error, options.bounds, shifts=shifts)
-    if not target.missing:
-        known = fills(formula, options)
-        made = made.missing_as({at: known[n] for at, n in enumerate(made.names) if n in known})
+    known = fills(formula, options)
+
+    def changed(node: Split) -> Node:
+        if node.threshold is None and not target.missing:
+            if made.names[node.feature] not in known:
+                return node.right
+            above_all = known[made.names[node.feature]] / 2
+            node = Split(node.feature, above_all, node.right, node.left)
+        if node.threshold is None or target.dialect != "solr":
+            return node
+        reached = np.float32(solr_threshold(node.threshold)) + SOLR_SLACK
+        return node._replace(threshold=float(reached))
+
+    trees = tuple(_rebuilt(tree, changed) for tree in made.trees)
     constant = options.offset + (formula.constant if target.constant else 0.0)
-    return replace(made, trees=(*made.trees, constant)) if constant else made
+    return replace(made, trees=(*trees, constant) if constant else trees)
 
 
 def fills(formula: Formula, options: Options) -> dict[str, float]:
@@ -163,6 +148,21 @@ def flattened(tree: Node) -> list[Split | float]:
 def above(threshold: float) -> float:
     """Return the float32 after a threshold, for engines that go left where a feature is below."""
     return float(np.nextafter(np.float32(threshold), np.float32(inf)))
+
+
+def solr_threshold(threshold: float) -> float:
+    """Return the largest float32 that with Solr's 1e-6 is at most a threshold.
+
+    >>> float(np.float32(solr_threshold(0.5)) + SOLR_SLACK)
+    0.5
+    """
+    target = np.float32(threshold)
+    low = np.float32(target - SOLR_SLACK)
+    while low + SOLR_SLACK > target:
+        low = np.nextafter(low, np.float32(-np.inf))
+    while (after := np.nextafter(low, np.float32(np.inf))) + SOLR_SLACK <= target:
+        low = after
+    return float(low)
 
 
 def forest(
@@ -202,7 +202,13 @@ def forest(
     errors = _errors([(m, t.is_pair) for m, t in zip(moves, formula.terms, strict=True)], max_error)
     places = {name: at for at, name in enumerate(formula.names)}
     added = [np.float32((shifts or {}).get(name, 0.0)) for name in formula.names]
-    writer: Any = _Writer(None if shifts is None else added)
+    writer = _Writer(None if shifts is None else added)
+
+    def rounded(node: Split) -> Node:  # keeps the order: a document at a threshold stays there
+        if node.threshold is None:
+            return node
+        return node._replace(threshold=float(np.float32(node.threshold) + added[node.feature]))
+
     trees: list[Node] = []
     for term, line, error in zip(formula.terms, lines, errors, strict=True):
         x = [places[name] for name in term.names]
@@ -213,8 +219,7 @@ def forest(
             curve = _stepped(line, error) if line else term.curve
             tree = curve.written(writer, x[0])
         if shifts is not None and not isinstance(term.curve, Levels):
-            # rounding keeps the order: a document at a threshold stays on its side
-            tree = _moved(tree, lambda at, t: float(np.float32(t) + added[at]))
+            tree = _rebuilt(tree, rounded)
         trees.append(tree)
     error = max_error if max_error and any(moves) else sum(errors)
     return Forest(formula.names, tuple(trees), error)
@@ -290,7 +295,7 @@ def _stepped(line: _Polyline, error: float) -> Steps:
     return Steps(tuple(cuts), tuple(levels), line.missing)
 
 
-class _Writer:
+class _Writer(Writer[Any]):
     """Nodes, written as every other target is; features are positions."""
 
     def __init__(self, shifts: list[Any] | None) -> None:
@@ -299,11 +304,15 @@ class _Writer:
     def number(self, value: float) -> Node:
         return value
 
-    def if_missing(self, x: int, then: Node, otherwise: Node) -> Node:
-        return Split(x, None, then, otherwise)
-
-    def if_above(self, x: int, threshold: float, then: Node, otherwise: Node) -> Node:
-        return Split(x, threshold, otherwise, then)
+    def apply(self, operation: str, *operands: Any) -> Any:
+        if operation != "choice":
+            return operands
+        (x, *threshold), then, otherwise = operands
+        return (
+            Split(x, threshold[0], otherwise, then)
+            if threshold
+            else Split(x, None, then, otherwise)
+        )
 
     def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
         """Write steps that are at a level's value between it and the number before it."""
@@ -324,7 +333,7 @@ class _Writer:
                 values[-1] = value  # the level before is the number before
             cuts.append(level)
             values.append(otherwise)
-        return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)  # type: ignore[arg-type]
+        return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)
 
 
 def _given(tree: Node, feature: int, value: float) -> Node:

@@ -21,13 +21,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
-from leanrank.model.export.sql import (
-    DIALECTS,
-    added_column,
-    qualified,
-    quoted_name,
-    text_literal,
-)
+from leanrank.model.export import sql
 from leanrank.model.verify.runners import Job, arrow_table, columns
 
 TYPES = {"boolean": "BOOLEAN", "integer": "BIGINT", "decimal": "DECIMAL(38, 10)", "text": "TEXT"}
@@ -41,7 +35,7 @@ def sqlite(job: Job) -> tuple[str, FloatArray]:
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         for schema in _schemas(job, "sqlite"):
             connection.execute(f"ATTACH ':memory:' AS {schema}")
-        table = qualified(job.options.table, DIALECTS["sqlite"])
+        table = sql.qualified(job.options.table, sql.DIALECTS["sqlite"])
         connection.execute(f"CREATE TABLE {table} ({_listed(job, 'sqlite')})")
         marks = ", ".join("?" * len(columns(job)))
         connection.executemany(f"INSERT INTO {table} VALUES ({marks})", _rows(job))
@@ -61,7 +55,7 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
         connection.register("leanrank_given", arrow_table(job))
         for schema in _schemas(job, "duckdb"):
             connection.execute(f"CREATE SCHEMA {schema}")
-        table = qualified(job.options.table, DIALECTS["duckdb"])
+        table = sql.qualified(job.options.table, sql.DIALECTS["duckdb"])
         connection.execute(f"CREATE TABLE {table} AS SELECT {', '.join(cells)} FROM leanrank_given")
         connection.execute(view(job))
         found = connection.execute(select(job)).fetchall()
@@ -94,11 +88,11 @@ def mysql(job: Job) -> tuple[str, FloatArray]:
 
 def _made(job: Job, name: str, schema: str, nan: float | None = float("nan")) -> str:
     """Return the statements that make the table and the view."""
-    dialect, table = DIALECTS[name], qualified(job.options.table, DIALECTS[name])
+    dialect, table = sql.DIALECTS[name], sql.qualified(job.options.table, sql.DIALECTS[name])
 
     def cell(value: Any) -> str:
         if isinstance(value, str) or value != value or value in (np.inf, -np.inf):
-            return text_literal(str(value), dialect)
+            return sql.text_literal(str(value), dialect)
         return "NULL" if value is None else repr(value)
 
     rows = [", ".join(map(cell, row)) for row in _rows(job, nan)]
@@ -121,25 +115,19 @@ def postgres_server() -> Iterator[list[str]]:
         raise InputError(
             "PostgreSQL is not installed: apt install postgresql, or pip install pgserver"
         )
-    root = os.geteuid() == 0
-    who: dict[str, Any] = {"user": "postgres" if programs.startswith("/usr") else "nobody"}
+    who = "postgres" if programs.startswith("/usr") else "nobody"
     with tempfile.TemporaryDirectory() as folder:
-        if root:  # the server refuses to run as root
-            shutil.chown(folder, who["user"])
-        how: dict[str, Any] = {"cwd": folder, **(who if root else {})}
-        setup = [f"{programs}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "leanrank"]
-        called([*setup, "-E", "UTF8", "--no-sync"], **how)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
-        control = [f"{programs}/pg_ctl", "-D", f"{folder}/data", "-w", "-l", f"{folder}/log"]
-        # a pipe would stay open as long as the server
-        called([*control, "-o", options, "start"], **how, stdout=subprocess.DEVNULL, stderr=None)
-        try:
-            yield [
-                f"{programs}/psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "leanrank",
-                "postgres",
-            ]  # fmt: skip
-        finally:
-            called([*control, "-m", "immediate", "stop"], **how)
+        how: dict[str, Any] = {"cwd": folder}
+        if os.geteuid() == 0:  # the server refuses to run as root
+            shutil.chown(folder, who)
+            how["user"] = who
+        data = ["-D", f"{folder}/data"]
+        setup = [f"{programs}/initdb", *data, "-A", "trust", "-U", "leanrank", "-E", "UTF8"]
+        server = [f"{programs}/postgres", *data, "-h", "", "-k", folder, "-F"]
+        client = [f"{programs}/psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder]
+        client += ["-U", "leanrank", "postgres"]
+        with _served([*setup, "--no-sync"], server, [*client, "-c", "SELECT 1"], **how):
+            yield client
 
 
 def postgres_programs() -> str | None:
@@ -153,28 +141,35 @@ def postgres_programs() -> str | None:
 @contextlib.contextmanager
 def mariadb_server() -> Iterator[list[str]]:
     """Start MariaDB; yield the words of its client."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
+    program = shutil.which("mariadbd", path=path) or "mariadbd"
     with tempfile.TemporaryDirectory() as folder:
         own = ["--no-defaults", f"--datadir={folder}/data"]
+        own += ["--user=root"] if os.geteuid() == 0 else []
         setup = ["mariadb-install-db", *own, "--auth-root-authentication-method=normal"]
-        who = ["--user=root"] if os.geteuid() == 0 else []
-        called([*setup, "--skip-test-db", *who])
         socket = f"--socket={folder}/s"
-        path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
-        program = shutil.which("mariadbd", path=path) or "mariadbd"
-        words = [program, *own, socket, "--skip-networking", "--innodb-flush-log-at-trx-commit=0"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        server = subprocess.Popen([*words, *who], **quiet)  # type: ignore[call-overload]
+        server = [program, *own, socket, "--skip-networking", "--innodb-flush-log-at-trx-commit=0"]
+        client = ["mariadb", "--no-defaults", socket, "-uroot", "-N", "-B"]
+        client.append("--default-character-set=utf8mb4")
+        with _served([*setup, "--skip-test-db"], server, [*client, "-e", "SELECT 1"]):
+            yield client
+
+
+@contextlib.contextmanager
+def _served(setup: list[str], server: list[str], ready: list[str], **how: Any) -> Iterator[None]:
+    """Set a server up, start it, wait until it answers, and stop it in the end."""
+    called(setup, **how)
+    with subprocess.Popen(
+        server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how
+    ) as running:
         try:
-            client = ["mariadb", "--no-defaults", socket, "-uroot", "-N", "-B"]
-            client.append("--default-character-set=utf8mb4")
             for _ in range(300):
-                if subprocess.run([*client, "-e", "SELECT 1"], capture_output=True).returncode == 0:
+                if subprocess.run(ready, capture_output=True).returncode == 0:
                     break
                 time.sleep(0.1)
-            yield client
+            yield
         finally:
-            server.terminate()
-            server.wait()
+            running.terminate()
 
 
 def _lines(words: list[str], script: str) -> list[str]:
@@ -189,7 +184,7 @@ def view(job: Job) -> str:
 
 def select(job: Job, quote: str = '"') -> str:
     """Return the query for the scores in the order of the documents."""
-    row, score = columns(job)[0], added_column("score", job.names, job.options)
+    row, score = columns(job)[0], sql.added_column("score", job.names, job.options)
     return f"SELECT {score} FROM {quote}{job.options.name}{quote} ORDER BY {row}"
 
 
@@ -197,7 +192,7 @@ def _declared(job: Job, dialect: str) -> list[tuple[str, str]]:
     kinds = ["BIGINT", "BIGINT", *["DOUBLE PRECISION"] * len(job.names)]
     for at, kind in {**job.kinds, **dict.fromkeys(job.words, "text")}.items():
         kinds[at + 2] = TYPES.get(kind, kinds[at + 2])
-    names = (quoted_name(name, DIALECTS[dialect]) for name in columns(job))
+    names = (sql.quoted_name(name, sql.DIALECTS[dialect]) for name in columns(job))
     return list(zip(names, kinds, strict=True))
 
 
@@ -207,7 +202,9 @@ def _listed(job: Job, dialect: str) -> str:
 
 def _schemas(job: Job, dialect: str) -> list[str]:
     """Return the quoted names of what the table is in."""
-    return [quoted_name(one, DIALECTS[dialect]) for one in job.options.table.split(".")[:-1]]
+    return [
+        sql.quoted_name(one, sql.DIALECTS[dialect]) for one in job.options.table.split(".")[:-1]
+    ]
 
 
 def _rows(job: Job, nan: float | None = float("nan")) -> Iterator[list[Any]]:

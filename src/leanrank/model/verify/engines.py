@@ -14,7 +14,6 @@ from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import used_features
 from leanrank.model.export.formula import Formula
-from leanrank.model.export.ltr import written_threshold
 from leanrank.model.export.scripts import mapped_scores, score_unit
 from leanrank.model.export.targets import (
     QUERY_SCALERS,
@@ -197,7 +196,7 @@ def verify_export(
     """
     to, given = find_target(target), Options(**options)
     ranker = as_model(model)
-    given = replace(learned_from(ranker, data, given), offset=given.offset)
+    given = learned_from(ranker, data, given)
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
     content = written(formula, to, given)
@@ -251,9 +250,9 @@ def verify_logged(
     ranker, given = as_model(model), Options(**options)
     to = TARGETS["python"] if target is None else find_target(target)
     if target is None:
-        to = replace(to, scalers=QUERY_SCALERS, normalizers=True)
+        to = replace(to, scalers=QUERY_SCALERS)
     else:  # bounds of lines are those of the documents, as in an export with `data`
-        given = replace(learned_from(ranker, data, given), offset=given.offset)
+        given = learned_from(ranker, data, given)
     formula = prepared(ranker, to, given)
     X, query, own = _documents(ranker, data, given)
     expected, added, error = _expected(formula, to, X, query, given)
@@ -292,13 +291,11 @@ def job_of(
 ) -> Job:
     """Return an export with documents, whose texts are levels or one that is none."""
     X, words = X.copy(), {}
-    for at, name in enumerate(formula.names):
-        term = formula.categories.get(name)
-        if term is not None and term.is_text:
-            levels = tuple(map(str, term.levels))
-            words[at] = (*levels, unused("other", levels))
-            known = np.isin(X[:, at], np.arange(len(levels)))
-            X[:, at] = np.where(known | np.isnan(X[:, at]), X[:, at], len(levels))
+    for name, term in formula.texts.items():
+        at, levels = formula.names.index(name), tuple(map(str, term.levels))
+        words[at] = (*levels, unused("other", levels))
+        known = np.isin(X[:, at], np.arange(len(levels)))
+        X[:, at] = np.where(known | np.isnan(X[:, at]), X[:, at], len(levels))
     kinds = {at: options.types.get(name, "number") for at, name in enumerate(formula.names)}
     kinds = {at: kind for at, kind in kinds.items() if kind != "number" and at not in words}
     return Job(content, formula.names, X, query, options, words=words, kinds=kinds)
@@ -342,7 +339,7 @@ def _expected(
         known = fills(formula, options)
         shifts = [options.shifts.get(name, 0.0) for name in formula.names]
         for term, shift in zip(formula.terms, shifts, strict=True):
-            added += term.weight * shift / (1.0 if term.scale is None else term.scale.divisor)
+            added += term.weight * shift
         X = np.where(np.isnan(X), [known.get(name, 0.0) for name in formula.names], X)
     return replace(formula, constant=formula.constant + added).scores(X, query), added, 0.0
 
@@ -387,18 +384,10 @@ def emulated_scores(
     given, to = options or Options(), target or TARGETS["opensearch-ltr"]
     columns = engine_values(formula, X, given)
     if not formula.is_weighted:
-        made = engine_forest(formula, given, to)
-        if to.name == "solr":
-            slack = np.float32(1e-6)
-            made = made.with_thresholds(
-                lambda _, t: float(np.float32(written_threshold(t)) + slack)
-            )
-        return made.scores(columns, np.float32)
+        return engine_forest(formula, given, to).scores(columns, np.float32)
     total: AnyArray = np.zeros(len(columns), dtype=np.float32)
     for term, x in zip(formula.terms, columns.T, strict=True):
-        if term.scale is not None:
-            x = (x - np.float32(term.scale.shift)) / np.float32(term.scale.divisor)
         total = total + np.float32(term.weight) * x
-    if given.offset and given.featureset is None and to.name != "solr":
+    if given.offset and given.featureset is None and to.dialect != "solr":
         total = total + np.float32(given.offset)
     return total.astype(np.float64)
