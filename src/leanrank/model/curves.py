@@ -96,6 +96,12 @@ def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     )
 
 
+def usable(rates: FloatArray, *numbers: FloatArray) -> bool:
+    """Return whether rates keep their digits, and all numbers are finite."""
+    small = rates.min() < np.finfo(np.float64).tiny
+    return not small and all(bool(np.isfinite(each).all()) for each in (rates, *numbers))
+
+
 class BaseTerm(ABC):
     """What one or two features add to a score.
 
@@ -309,9 +315,7 @@ class Ramps(Bent):
                 "at least two knots, and one rise between any two"
             )
         with np.errstate(all="ignore"):
-            rates = self.pieces[1]
-            usable = rates.min() >= np.finfo(np.float64).tiny  # below, a rate keeps few digits
-            if not usable or not all(np.isfinite(each).all() for each in self.pieces):
+            if not usable(self.pieces[1], *self.pieces):
                 raise ModelError("a curve of ramps is too wide, narrow or high for a number")
 
     @classmethod

@@ -127,16 +127,14 @@ class Explanation:
         the shares add up to 1, and one that works against the others is negative. Zero for all if
         no query has two different scores.
         """
-        sizes = np.diff(self.query_ptr)
-        filled = sizes > 0
-        starts = self.query_ptr[:-1][filled]
         parts = self.contributions[self.rows]
-        if not len(starts) or not parts.shape[1]:
+        if not parts.size:
             return np.zeros(parts.shape[1])
+        sizes = np.diff(self.query_ptr)
         # shares do not depend on a factor, and with this one no square is too large or too small
         parts = np.ldexp(parts, -np.frexp(np.abs(parts).max())[1])
-        means = np.add.reduceat(parts, starts, axis=0) / sizes[filled, None]
-        inside = parts - np.repeat(means, sizes[filled], axis=0)
+        means = np.add.reduceat(parts, self.query_ptr[:-1], axis=0) / sizes[:, None]
+        inside = parts - np.repeat(means, sizes, axis=0)
         total = inside.sum(axis=1)
         variance = float(np.einsum("i,i->", total, total))
         if variance == 0:

@@ -465,9 +465,8 @@ def _used_fill(model: Model) -> dict[int, float]:
             raise ModelError(f"the fill value {value} of feature {name!r} cannot be used")
         if isinstance(model.curves.get(at), Levels):
             raise ModelError(f"{name!r} is a category, whose `missing` says what a gap adds")
-    used = sorted({at for features in model.terms for at in features})
-    if model.normalizer is not None:  # a scaler per query needs every feature
-        used = list(range(model.n_features))
+    # a scaler per query needs every feature
+    used = model.indices.tolist() if model.normalizer is None else range(model.n_features)
     return {at: float(model.fill[at]) for at in used if at in model.fill}
 
 

@@ -89,9 +89,8 @@ def summarize(model: Model, data: RankingData) -> list[dict[str, Any]]:
     for at in kept:
         entry = columns.described(at)
         figures = columns.figures(at, entry)
-        entry["values"] = [float(f"{value:.6g}") for value in figures.values]
-        entry["errors"] = [float(f"{value:.3g}") for value in figures.errors]
-        entry["values"] = [None if value != value else value for value in entry["values"]]
+        entry["values"] = [None if v != v else float(f"{v:.6g}") for v in figures.values]
+        entry["errors"] = [float(f"{error:.3g}") for error in figures.errors]
         entries.append({"feature": at if names is None else names[at], **entry})
     return entries
 
@@ -135,11 +134,11 @@ class Columns:
         raw[np.isinf(raw)] = np.nan
         values = {j: raw[:, at] for at, j in enumerate(model.indices.tolist())}
         filled = raw.copy()
-        for at in range(filled.shape[1]):
-            absent, feature = np.isnan(filled[:, at]), int(model.indices[at])
+        for at, feature in enumerate(model.indices.tolist()):
+            absent, curve = np.isnan(filled[:, at]), model.curves.get(feature)
             if feature in model.fill:
                 filled[absent, at] = model.fill[feature]
-            elif absent.any() and _refuses(model, feature):
+            elif absent.any() and curve is not None and curve.missing is None:
                 known = filled[~absent, at]
                 filled[absent, at] = np.median(known) if len(known) else 0.0
         scaled: Any = filled
@@ -243,9 +242,3 @@ def _centred(values: FloatArray, here: Any, query: IntArray, n_queries: int) -> 
     counts = np.maximum(np.bincount(query[here], minlength=n_queries), 1)
     means = np.bincount(query[here], values[here], minlength=n_queries) / counts
     return np.where(here, values - means[query], 0.0)
-
-
-def _refuses(model: Model, feature: int) -> bool:
-    """Return whether a model has no value for a missing feature."""
-    curve = model.curves.get(feature)
-    return curve is not None and curve.missing is None

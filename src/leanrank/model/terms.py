@@ -13,7 +13,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
-from leanrank.model.curves import BaseTerm, Curve, Writer, search, starts
+from leanrank.model.curves import BaseTerm, Curve, Writer, search, starts, usable
 
 if TYPE_CHECKING:
     from leanrank.model.export.formula import Scale
@@ -159,10 +159,9 @@ class Surface(BaseTerm):
         if any(b <= a for side in sides for a, b in pairwise(side)):
             raise ModelError("the knots of a surface do not increase")
         with np.errstate(all="ignore"):
-            rates = np.concatenate([starts(np.array(side))[1] for side in sides])
-            if rates.min() < np.finfo(np.float64).tiny or not np.isfinite(rates).all():
+            if not usable(np.concatenate([rates for _, rates in self._sides])):
                 raise ModelError("two knots of a surface are too near or too far apart")
-            if not all(np.isfinite(each).all() for each in self._cells):
+            if not usable(np.ones(1), *self._cells):
                 raise ModelError("two values of a surface are too far apart")
 
     @property

@@ -241,24 +241,15 @@ def learned_from(model: Model, data: Any, options: Options) -> Options:
     from leanrank.model.export.ltr import examples
     from leanrank.model.export.sql import column_types
 
-    known = {options.names.get(name, name): kind for name, kind in column_types(data).items()}
-    return replace(
-        options,
-        bounds=ranges(model, data, options.names),
-        types=known | dict(options.types),
-        documents=examples(model, data),
-    )
-
-
-def ranges(model: Model, data: Any, names: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Return the least and the greatest value of each feature, by its name in the target."""
-    found = {}
+    bounds = {}
     for feature, x in zip(model.indices.tolist(), used_features(model, data).T, strict=True):
         known = x[np.isfinite(x)]
         name = feature_name(feature, model.feature_names)
         if len(known):
-            found[names.get(name, name)] = (float(known.min()), float(known.max()))
-    return found
+            bounds[options.names.get(name, name)] = (float(known.min()), float(known.max()))
+    types = {options.names.get(name, name): kind for name, kind in column_types(data).items()}
+    types |= options.types
+    return replace(options, bounds=bounds, types=types, documents=examples(model, data))
 
 
 def find_target(name: str) -> Target:
