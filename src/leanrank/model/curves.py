@@ -153,15 +153,15 @@ class BaseTerm(ABC):
         for key in (*self.keys, "missing"):
             given = getattr(self, key)
             if given is not None:
-                object.__setattr__(self, key, _plain(given))
+                object.__setattr__(self, key, _plain(given, texts=key == "levels"))
         if not all(isinstance(one, str) or isfinite(one) for one in self.numbers):
             raise ModelError(f"a number of {what} is not finite")
 
 
-def _plain(given: Any) -> Any:
+def _plain(given: Any, texts: bool) -> Any:
     if isinstance(given, (tuple, list, np.ndarray)):
-        return tuple(map(_plain, given))
-    return given if isinstance(given, str) else float(given) + 0.0
+        return tuple(_plain(one, texts) for one in given)
+    return given if texts and isinstance(given, str) else float(given) + 0.0
 
 
 class Curve(BaseTerm):
