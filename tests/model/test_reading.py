@@ -103,7 +103,7 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         (with_change("n_features", value="3"), "n_features is '3': a whole number is expected"),
         (
             with_change("n_features", value=4),
-            "the document cannot be used: 3 feature names were given for 4 features",
+            "the document cannot be used: 3 names were given for 4 features",
         ),
         (with_change("feature_names", value="abc"), "feature_names is 'abc': a list is expected"),
         (with_change("feature_names", 1, value=3), "feature_names[1] is 3: a text is expected"),

@@ -15,9 +15,8 @@ import numpy as np
 
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.grouping import check_names
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError
+from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
 from leanrank.execution import cached_property
 from leanrank.model.alignment import Table
 from leanrank.model.curves import Curve, Line
@@ -114,8 +113,12 @@ class Model:
         set_field = partial(object.__setattr__, self)
         set_field("n_features", int(self.n_features))
         if names is not None:
-            set_field("feature_names", tuple(plain_json(list(names), "a feature name")))
-            check_names(self.feature_names or (), self.n_features)
+            names = tuple(plain_json(list(names), "a feature name"))
+            set_field("feature_names", names)
+            if len(names) != self.n_features:
+                raise ModelError(f"{len(names)} names were given for {self.n_features} features")
+            if (twice := first_repeated(names)) is not None:
+                raise ModelError(f"the feature name {twice!r} occurs twice: names must be distinct")
         ordered = {int(at): self.curves[at] for at in sorted(self.curves)}
         set_field("curves", MappingProxyType(ordered))
         pairs = {(int(a), int(b)): self.surfaces[a, b] for a, b in sorted(self.surfaces)}
