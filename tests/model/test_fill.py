@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from leanrank.data import RankingData, make_ranking
 from leanrank.data.scaling.normalizers import GlobalStandardScaler
@@ -14,6 +14,7 @@ from leanrank.errors import InputError, ModelError
 from leanrank.model import Levels, Line, Model, Ramps, Surface, fill_values, load_model, save_model
 from leanrank.model.export import formula_of
 from leanrank.model.verify import engines, verify_export
+from leanrank.model.writing import as_model
 from leanrank.rankers import RankSVM
 from tests.model.verify.drivers import OTHERS
 
@@ -112,5 +113,13 @@ def test_a_pipeline_with_an_imputer(tmp_path):
     assert model.fill == dict(enumerate(np.nanmedian(X, axis=0)))
     np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
     fitted.steps[0][1].add_indicator = True
-    with pytest.raises(InputError, match="SimpleImputer adds"):
+    with pytest.raises(InputError, match="SimpleImputer that adds"):
         save_model(fitted, tmp_path / "m.json")
+
+
+def test_an_imputer_fills_what_only_a_scaler_reads():
+    X = np.array([[1.0, np.nan], [2.0, 5.0], [4.0, 7.0]])
+    ranker = RankSVM().fit(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]), [0, 1, 2])
+    imputer, scaler = SimpleImputer().fit(X), GlobalStandardScaler().fit(np.nan_to_num(X))
+    steps = [("fill", imputer), ("scale", scaler), ("rank", ranker)]
+    assert as_model(Pipeline(steps)).fill == {0: 7 / 3, 1: 6.0}

@@ -130,29 +130,29 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
     from leanrank.data.scaling.normalizers import as_normalizer
 
     model: Model = active[-1][1].to_model()
-    before = active[:-1]
-    if before and type(before[0][1]).__name__ == "SimpleImputer":
-        (_, imputer), *before = before
-        if imputer.add_indicator or np.isnan(imputer.statistics_).any():
+    changes: dict[str, Any] = {}
+    names = model.feature_names
+    for name, step in active[:-1]:
+        normalizer = as_normalizer(step)
+        if normalizer is not None and model.normalizer is None and "normalizer" not in changes:
+            changes["normalizer"] = normalizer.to_dict()
+        elif _only_fills(step) and not changes:
+            changes["fill"] = dict(enumerate(step.statistics_.tolist()))
+        else:
             raise InputError(
-                "the pipeline cannot be saved as a model: its SimpleImputer adds or drops features"
+                f"the pipeline cannot be saved as a model because of its step {name!r}: before the "
+                "ranker may come a SimpleImputer that adds and drops no features, and one "
+                "normaliser of leanrank.data, StandardScaler or MaxAbsScaler"
             )
-        model = model.replace(fill=dict(enumerate(imputer.statistics_.tolist())))
-        model = model.replace(feature_names=model.feature_names or _names_seen_by(imputer))
-    if not before:
-        return model
-    name, step = before[0]
-    normalizer = as_normalizer(step)
-    if len(before) > 1 or normalizer is None:
-        odd = name if normalizer is None else before[1][0]
-        raise InputError(
-            f"the pipeline cannot be saved as a model because of its step {odd!r}: only one "
-            "normaliser of leanrank.data, StandardScaler or MaxAbsScaler may come before the ranker"
-        )
-    if model.normalizer is not None:
-        raise InputError("the ranker's model has a normaliser of its own beside the pipeline's")
-    names = model.feature_names or _names_seen_by(step)
-    return model.replace(feature_names=names, normalizer=normalizer.to_dict())
+        names = names or _names_seen_by(step)
+    return model.replace(feature_names=names, **changes)
+
+
+def _only_fills(step: Any) -> bool:
+    """Return whether a step is a SimpleImputer that keeps the features as they are."""
+    if type(step).__name__ != "SimpleImputer" or step.add_indicator:
+        return False
+    return not np.isnan(step.statistics_).any()
 
 
 def _names_seen_by(step: Any) -> tuple[str, ...] | None:
