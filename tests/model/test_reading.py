@@ -253,6 +253,7 @@ def test_each_fault_has_its_sentence(tmp_path, document, message):
         (b"\x80\x04\x95", ": not a model: 'utf-8' codec can't decode byte"),
         (b"[" * 100_000, ": not a model: "),
         (b"1" * 10_000, ": "),
+        (b'{"format": 1, "format": 1}', ": not a model: the key 'format' occurs twice: keep one"),
         (b'"leanrank-model"', ": the document is 'leanrank-model': an object is expected"),
     ],
 )
@@ -261,6 +262,26 @@ def test_what_is_not_even_a_document(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ModelError, match="^" + re.escape(f"{path}{message}")):
         load_model(path)
+
+
+def test_a_repeated_key_is_found_at_any_depth(tmp_path):
+    text = layout(VALID).replace('"alpha": 2.0', '"alpha": 2.0, "alpha": 3.0')
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelError, match="the key 'alpha' occurs twice"):
+        load_model(tmp_path / "m.json")
+    text = layout(VALID).replace('"weight": 0.5', '"weight": 0.5, "weight": 0.5')
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelError, match="the key 'weight' occurs twice"):
+        load_model(tmp_path / "m.json")
+
+
+def test_size_limit(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(layout(VALID))
+    size = path.stat().st_size
+    assert load_model(path, max_bytes=size).n_features == 3
+    with pytest.raises(ModelError, match=f"larger than {size - 1:,} bytes, the limit"):
+        load_model(path, max_bytes=size - 1)
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from math import inf, isfinite
-from pathlib import Path
 from typing import Any, TypeVar
 
 from leanrank.data.matrices import MOST_FEATURES
@@ -45,7 +44,7 @@ _DOCUMENT = {
 }
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(path: str | os.PathLike[str], *, max_bytes: int = 64 * 2**20) -> Model:
     """Read a model file.
 
     The file is data: nothing in it is executed, and any deviation from the format is rejected, so
@@ -55,6 +54,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ----------
     path : path
         The file, or ``"-"`` for standard input.
+    max_bytes : int
+        Refuse larger files.
 
     Raises
     ------
@@ -75,18 +76,21 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     source = os.fspath(path)
     try:
         if source == "-":
-            source, content = "<stdin>", sys.stdin.buffer.read()
+            source, content = "<stdin>", sys.stdin.buffer.read(max_bytes + 1)
         else:
-            content = Path(source).read_bytes()
+            with open(source, "rb") as stream:
+                content = stream.read(max_bytes + 1)
     except OSError as error:
         raise FileError(f"{source}: cannot be read ({error.strerror or error})") from error
+    if len(content) > max_bytes:
+        raise ModelError(f"{source}: larger than {max_bytes:,} bytes, the limit: raise max_bytes")
     try:
-        document = json.loads(content.decode("utf-8"))
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise ModelError(
             f"{source}, line {error.lineno}, column {error.colno}: not valid JSON ({error.msg})"
         ) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # not UTF-8, a key twice, …
         raise ModelError(f"{source}: not a model: {error}") from error
     return Model.from_dict(document, source)
 
@@ -145,6 +149,12 @@ def read_document(document: Any, wanted: type[M]) -> M:
     parts = {key: one for key, one in root.items() if key not in _HEAD}
     model: M = _made(wanted, parts | terms | {"fill": fill}, "the document")
     return model
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if (twice := first_repeated([key for key, _ in pairs])) is not None:
+        raise ValueError(f"the key {twice!r} occurs twice: keep one")
+    return dict(pairs)
 
 
 def shaped(value: Any, shape: Any, place: str = "") -> Any:
