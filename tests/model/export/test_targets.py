@@ -386,6 +386,15 @@ class TestRefusals:
             with pytest.raises(InputError, match="cannot be written for c"):
                 export_model(Model.from_coef([1.0], feature_names=[name]), "c")
 
+    @pytest.mark.parametrize(
+        ("target", "name"),
+        [("polars", "^a$"), ("polars", "*"), ("elasticsearch-ltr", "{{q}}")],
+    )
+    def test_names_that_a_target_reads_as_something_else(self, target, name):
+        odd = Model.from_coef([1.0], feature_names=[name])
+        with pytest.raises(InputError, match="read as a pattern or template"):
+            export_model(odd, target)
+
     def test_names_that_the_model_does_not_have(self):
         with pytest.raises(InputError, match="the model has no feature 'title' to give another"):
             export_model(model(), "c", names={"title": "x"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -99,6 +100,8 @@ class Target:
         Whether it takes negative weights.
     most_terms : int
         The largest number of features that it takes.
+    special : str
+        A pattern of names that it would read as something else, in spite of quotes.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Target:
     single: bool = False
     negative: bool = True
     most_terms: int = 100_000
+    special: str = ""
 
     @property
     def dialect(self) -> str:
@@ -120,7 +124,9 @@ class Target:
         return self.name.rpartition(":")[2]
 
 
-_plugin = partial(Target, module="ltr", constant=False, single=True, texts=False, missing=False)
+_plugin = partial(
+    Target, module="ltr", constant=False, single=True, texts=False, missing=False, special=r"\{\{"
+)
 _ensemble = partial(Target, module="ensembles")
 _script = partial(Target, module="scripts", most_terms=900)
 _numeric = partial(_script, levels=False, texts=False)
@@ -164,7 +170,9 @@ TARGETS: dict[str, Target] = {
         _table("sql:spark", f"{_VIEW} for Spark SQL"),
         _table("sql:clickhouse", f"{_VIEW} for ClickHouse"),
         _table("sql:ansi", f"{_VIEW} in standard SQL"),
-        _table("polars", "Python function that returns a Polars expression"),
+        _table(
+            "polars", "Python function that returns a Polars expression", special=r"^(\*|\^.*\$)$"
+        ),
         _code("c", "C function with a test vector"),
         _code("java", "Java class with a test vector", most_terms=2000),
         _code("javascript", "JavaScript function with a test vector"),
@@ -274,6 +282,12 @@ def prepared(model: Any, target: Target, options: Options) -> Formula:
     if twice is not None:
         raise InputError(f"two features are called {twice!r} in the target: give each its own")
     check_plain(formula.names, target.name)
+    for name in formula.names:
+        if target.special and re.search(target.special, name):
+            raise InputError(
+                f"the feature name {name!r} would be read as a pattern or template by "
+                f"{target.name}: give it another in a file for --names"
+            )
     words = [one for term in formula.texts.values() for one in term.levels]
     check_plain(filter(None, map(str, words)), target.name, "level")
     if not IDENTIFIER.fullmatch(options.name):
