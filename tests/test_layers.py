@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "leanrank"
 FOREIGN = {"_getframe", "_cache", "_cache_file", "_load_index"}
 """Private names of Python and Numba that are used."""
 
-TWINS = {"_data_and_labels"}
+TWINS = {"_data_and_labels", "_path"}
 """Methods that a ranker calls on a copy of itself."""
 
 OF_RANKERS = {

@@ -102,9 +102,13 @@ class System:
         Where it was published.
     space : Space or None
         What ``compare`` tries; None for a class that is for Python only.
-    tuning : Space or None
-        What ``tune`` tries unless told otherwise. None where another system has the same optimum
+    trials : Space or None
+        What ``tune`` tries, if not the same.
+    tunes : bool
+        Whether ``tune`` tries it by default; False where another system has the same optimum
         sooner, or chooses its parameters itself.
+    curved : mapping or None
+        What else to vary in the same system with a curve per feature; None if there is none.
     sparse_path : bool
         Whether every trial gives sparse models of many sizes.
     streams : bool
@@ -121,11 +125,18 @@ class System:
     title: str
     paper: str
     space: Space | None = None
-    tuning: Space | None = None
+    trials: Space | None = None
+    tunes: bool = True
+    curved: Mapping[str, tuple[Any, ...]] | None = None
     sparse_path: bool = False
     streams: bool = False
     cluster: bool = False
     purpose: str = ""
+
+    @property
+    def tuning(self) -> Space | None:
+        """What ``tune`` tries by default; None if it leaves the system out."""
+        return (self.trials or self.space) if self.tunes else None
 
     @property
     def has_path(self) -> bool:
@@ -236,229 +247,131 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
 _L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
 _L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
 _L1_CURVES = AlphaPath(n_alphas=16, alpha_min_ratio=3e-3)  # weak strengths take most of the time
+_CONCAVE = AlphaPath(n_alphas=12, alpha_min_ratio=1e-3)
 _L2 = AlphaPath(alphas=decades(-6, 2))
 _FTRL = {"eta0": (0.1, 1.0, 10.0), "alpha": (0.03, 0.1, 0.003, 0.01, 0.3)}
 _WEAK = {"signs": (0, 1), "repeats": ("never", "progress", "always")}
 _SEEDED = {"random_state": 0}
 _PASSES = {"epochs": 5, "random_state": 0}
 _PER = ("query", "term")
-_BOTH_HINGES = ("hinge", "squared-hinge")
 
 
-def _twice(space: Space) -> tuple[Space, Space]:
-    return space, space  # what ``compare`` and ``tune`` try
-
-
-def _and_curved(base: System, **grid: tuple[Any, ...]) -> tuple[System, System]:
-    """Return a system, and the same one with a curve per feature, lean in features."""
+def _with_curves(base: System) -> System:
+    """Return the same system with a curve per feature, lean in features."""
     assert base.space is not None
+    assert base.curved is not None
     fixed = {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5}
-    tried = {**base.space.grid, **grid, "group_ratio": (0.5, 0.9)}
-    space, tuning = (Space(base.name, fixed, tried, sweep) for sweep in (_L1, _L1_CURVES))
-    name, title = f"{base.name}-curves", f"{base.title}, curves"
-    words = f"as {base.name}, with a curve per feature"
-    how = {"space": space, "tuning": tuning, "sparse_path": True, "purpose": words}
-    return base, replace(base, name=name, title=title, **how)  # type: ignore[arg-type]
+    grid = {**base.space.grid, **base.curved, "group_ratio": (0.5, 0.9)}
+    return replace(
+        base,
+        name=f"{base.name}-curves",
+        title=f"{base.title}, curves",
+        purpose=f"as {base.name}, with a curve per feature",
+        space=Space(base.name, fixed, grid, _L1),
+        trials=Space(base.name, fixed, grid, _L1_CURVES),
+        sparse_path=True,
+    )
 
 
 for _system in (
-    System(  # chooses everything by itself
-        "lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
+    System("lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
         Space("lean", _SEEDED, sweep=Fits(stop_early=False)), Space("lean", _SEEDED, sweep=Front()),
-        cluster=True, purpose="the default: a few curves, every choice made by itself",
-    ),
-    *_and_curved(
-        System(
-            "domination", "DominationRanker", ".systems", "Domination Rank", "Stevens et al. 2013",
-            Space("domination", sweep=_L1),
-            Space(
-                "domination", {"tol": 1e-5},
-                {"margin": (None, "scaled"), "l1_ratio": (1.0, 0.8), "normalize": _PER},
-                _L1_DENSE,
-            ),
-            sparse_path=True, cluster=True,
-            purpose="sparse weights for graded labels, exact and fast",
-        ),
-        normalize=_PER,
-    ),
-    System(
-        "ranksvm-l1", "RankSVM", ".systems", "RankSVM ℓ1", "Joachims 2002",
+        cluster=True, purpose="the default: a few curves, every choice made by itself"),
+    System("domination", "DominationRanker", ".systems", "Domination Rank", "Stevens et al. 2013",
+        Space("domination", sweep=_L1),
+        Space("domination", {"tol": 1e-5},
+            {"margin": (None, "scaled"), "l1_ratio": (1.0, 0.8), "normalize": _PER}, _L1_DENSE),
+        curved={"normalize": _PER}, sparse_path=True, cluster=True,
+        purpose="sparse weights for graded labels, exact and fast"),
+    System("ranksvm-l1", "RankSVM", ".systems", "RankSVM ℓ1", "Joachims 2002",
         Space("ranksvm", {"l1_ratio": 1.0}, sweep=_L1),
-        Space(
-            "ranksvm", {"tol": 1e-5},
-            {"importance": (None, "ndcg"), "l1_ratio": (1.0, 0.8), "normalize": _PER},
-            _L1_DENSE,
-        ),
-        sparse_path=True, cluster=True, purpose="sparse weights by comparing pairs",
-    ),
-    System(
-        "greedyrankrls", "GreedyRankRLS", ".leave_query_out",
+        Space("ranksvm", {"tol": 1e-5},
+            {"importance": (None, "ndcg"), "l1_ratio": (1.0, 0.8), "normalize": _PER}, _L1_DENSE),
+        sparse_path=True, cluster=True, purpose="sparse weights by comparing pairs"),
+    System("greedyrankrls", "GreedyRankRLS", ".leave_query_out",
         "Greedy RankRLS", "Pahikkala et al. 2010",
         Space("greedyrankrls", grid={"alpha": decades(-4, 0)}, sweep=Sizes(50)),
-        Space(
-            "greedyrankrls",
-            grid={"alpha": (1e-3, 1.0, 0.1, 0.01, 1e-4), "normalize": ("term", "query")},
-            sweep=Sizes(30),
-        ),
-        sparse_path=True, purpose="the best few features, added one by one",
-    ),
-    System(
-        "nonconvex", "NonconvexRankSVM", ".sparse_systems", "Non-convex SVM", "Laporte et al. 2014",
-        Space(
-            "nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")},
-            AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
-        ),
-        Space(
-            "nonconvex", {"tol": 1e-4},
-            {"penalty": ("lp", "log", "mcp"), "loss": ("squared-hinge", "domination")},
-            AlphaPath(n_alphas=12, alpha_min_ratio=1e-3),
-        ),
+        Space("greedyrankrls", sweep=Sizes(30),
+            grid={"alpha": (1e-3, 1.0, 0.1, 0.01, 1e-4), "normalize": ("term", "query")}),
+        sparse_path=True, purpose="the best few features, added one by one"),
+    System("nonconvex", "NonconvexRankSVM", ".sparse_systems",
+        "Non-convex SVM", "Laporte et al. 2014",
+        Space("nonconvex", {"tol": 1e-4}, {"penalty": ("lp", "mcp", "log")}, _CONCAVE),
+        Space("nonconvex", {"tol": 1e-4},
+            {"penalty": ("lp", "log", "mcp"), "loss": ("squared-hinge", "domination")}, _CONCAVE),
         sparse_path=True, cluster=True,
-        purpose="even fewer features: penalties that spare large weights",
-    ),
-    *_and_curved(
-        System(
-            "listnet", "ListNet", ".systems", "ListNet", "Cao et al. 2007",
-            Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
-            Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE),
-            sparse_path=True, cluster=True, purpose="weights from the probability of whole lists",
-        ),
-    ),
-    System(
-        "minbatsrank", "MinBatSRank", ".stochastic", "MinBatSRank", "Cheng et al. 2018",
-        *_twice(Space("minbatsrank", _SEEDED, _FTRL)), streams=True,
-        purpose="sparse weights from a stream, rare features included",
-    ),
-    System(
-        "minbatsrank-nonfea", "MinBatSRank", ".stochastic", "Nonfea", "Cheng et al. 2018",
-        Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), streams=True,
-        purpose="as minbatsrank, with one learning rate for all features",
-    ),
-    System(
-        "adarank", "AdaRank", ".boosting", "AdaRank-MAP", "Xu & Li 2007",
-        *_twice(Space("adarank", {"measure": "map"}, _WEAK)),
-        purpose="boosting single features for MAP",
-    ),
-    System(
-        "adarank-ndcg", "AdaRank", ".boosting", "AdaRank-NDCG", "Xu & Li 2007",
-        Space("adarank", {"measure": "ndcg@5"}, _WEAK),
-        purpose="boosting single features for NDCG@5",
-    ),
-    System(
-        "rankrls", "RankRLS", ".rankrls", "RankRLS", "Pahikkala et al. 2009",
-        *_twice(Space("rankrls", sweep=_L2)),
-        cluster=True, purpose="dense weights by least squares on pairs, in one step",
-    ),
-    System(
-        "rankrlscv", "RankRLSCV", ".leave_query_out", "RankRLS, own CV", "Pahikkala et al. 2009",
-        Space("rankrlscv", {"alphas": decades(-6, 2)}),
-        purpose="as rankrls, its strength chosen by leaving queries out",
-    ),
-    System(
-        "ranksvm-query", "RankSVM", ".systems", "RankSVM by query", "Joachims 2002",
-        *_twice(Space("ranksvm", sweep=_L2)),
-        cluster=True, purpose="dense weights by comparing pairs, queries count the same",
-    ),
-    *_and_curved(
-        System(  # as published: every pair counts the same, whatever its query
-            "ranksvm", "RankSVM", ".systems", "RankSVM", "Joachims 2002",
-            *_twice(Space("ranksvm", {"normalize": "term"}, sweep=_L2)),
-            cluster=True, purpose="dense weights by comparing pairs, as published",
-        ),
-        normalize=_PER,
-    ),
-    System(
-        "ranksvm-hinge", "RankSVM", ".systems", "RankSVM hinge", "Joachims 2002",
-        Space(
-            "ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
-            sweep=AlphaPath(alphas=decades(-4, 2)),
-        ),
-        cluster=True, purpose="as ranksvm, with the original hinge loss",
-    ),
-    *_and_curved(
-        System(
-            "ranknet", "RankNet", ".systems", "RankNet", "Burges et al. 2005",
-            *_twice(Space("ranknet", sweep=_L2)),
-            cluster=True, purpose="dense weights from the probability of pairs",
-        ),
-        normalize=_PER,
-    ),
-    System(
-        "rankboost", "RankBoost", ".boosting", "RankBoost", "Freund et al. 2003",
-        *_twice(
-            Space(
-                "rankboost", {"n_rounds": 300, "patience": 100},
-                {"n_thresholds": (32, 8, 128, None), "normalize": _PER},
-            )
-        ),
-        purpose="boosted thresholds: steps of single features",
-    ),
-    System(
-        "rsrank", "RSRank", ".pairs", "RSRank", "Sun et al. 2009",
-        *_twice(
-            Space(
-                "rsrank", _PASSES,
-                {"alpha": (0.0032, 0.1, 0.032, 0.01, 0.001, 3.2e-4, 1e-4), "loss": _BOTH_HINGES},
-            )
-        ),
-        streams=True, purpose="sparse weights from sampled pairs",
-    ),
-    System(
-        "pamir", "PAMIR", ".pairs", "PAMIR", "Grangier & Bengio 2008",
-        *_twice(
-            Space(
-                "pamir", _PASSES,
-                {"C": (1e-3, 0.1, 0.01, 1e-4, 1.0, 10.0), "average": (False, True)},
-            )
-        ),
-        streams=True, purpose="passive-aggressive updates from sampled pairs",
-    ),
-    System(
-        "spd", "SPD", ".pairs", "SPD", "Sculley 2009",
-        *_twice(
-            Space(
-                "spd", _PASSES,
-                {"alpha": (1e-3, 1.0, 0.01, 1e-5, 1e-4, 0.1), "loss": ("squared-hinge", "hinge")},
-            )
-        ),
-        streams=True, purpose="stochastic pair descent for very long data",
-    ),
-    System(
-        "lcra", "LCRA", ".pairs", "LCRA", "Tsivtsivadze et al. 2012",
-        *_twice(
-            Space(
-                "lcra",
-                {"epochs": 3, "n_steps": 20_000, **_SEEDED},  # a step draws eleven pairs
-                {"alpha": (0.01, 1e-3, 1.0, 0.1), "mu": (1e-3, 1e-2, 1e-1)},
-            )
-        ),
-        streams=True, purpose="sparse weights learned in chunks, for streams",
-    ),
-    System(
-        "fenchelrank", "FenchelRank", ".sparse_systems", "FenchelRank", "Lai et al. 2013",
-        Space(
-            "fenchelrank", {"tol": 1e-4},
-            {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)},
-        ),
-        cluster=True, purpose="sparse weights within an ℓ1 ball, greedy and certified",
-    ),
-    System(
-        "sparserank", "SparseRank", ".sparse_systems", "SparseRank", "Lai et al. 2013",
+        purpose="even fewer features: penalties that spare large weights"),
+    System("listnet", "ListNet", ".systems", "ListNet", "Cao et al. 2007",
+        Space("listnet", grid={"target": ("label", "gain")}, sweep=_L1),
+        Space("listnet", {"tol": 1e-5}, {"target": ("label", "gain")}, _L1_DENSE), curved={},
+        sparse_path=True, cluster=True, purpose="weights from the probability of whole lists"),
+    System("minbatsrank", "MinBatSRank", ".stochastic", "MinBatSRank", "Cheng et al. 2018",
+        Space("minbatsrank", _SEEDED, _FTRL), streams=True,
+        purpose="sparse weights from a stream, rare features included"),
+    System("minbatsrank-nonfea", "MinBatSRank", ".stochastic", "Nonfea", "Cheng et al. 2018",
+        Space("minbatsrank", {"rates": "uniform", **_SEEDED}, _FTRL), tunes=False, streams=True,
+        purpose="as minbatsrank, with one learning rate for all features"),
+    System("adarank", "AdaRank", ".boosting", "AdaRank-MAP", "Xu & Li 2007",
+        Space("adarank", {"measure": "map"}, _WEAK),
+        purpose="boosting single features for MAP"),
+    System("adarank-ndcg", "AdaRank", ".boosting", "AdaRank-NDCG", "Xu & Li 2007",
+        Space("adarank", {"measure": "ndcg@5"}, _WEAK), tunes=False,
+        purpose="boosting single features for NDCG@5"),
+    System("rankrls", "RankRLS", ".rankrls", "RankRLS", "Pahikkala et al. 2009",
+        Space("rankrls", sweep=_L2), cluster=True,
+        purpose="dense weights by least squares on pairs, in one step"),
+    System("rankrlscv", "RankRLSCV", ".leave_query_out", "RankRLS, own CV", "Pahikkala et al. 2009",
+        Space("rankrlscv", {"alphas": decades(-6, 2)}), tunes=False,
+        purpose="as rankrls, its strength chosen by leaving queries out"),
+    System("ranksvm-query", "RankSVM", ".systems", "RankSVM by query", "Joachims 2002",
+        Space("ranksvm", sweep=_L2), cluster=True,
+        purpose="dense weights by comparing pairs, queries count the same"),
+    System("ranksvm", "RankSVM", ".systems", "RankSVM", "Joachims 2002",
+        Space("ranksvm", {"normalize": "term"}, sweep=_L2),  # every pair, of any query
+        curved={"normalize": _PER}, cluster=True,
+        purpose="dense weights by comparing pairs, as published"),
+    System("ranksvm-hinge", "RankSVM", ".systems", "RankSVM hinge", "Joachims 2002",
+        Space("ranksvm", {"normalize": "term", "loss": "hinge", "tol": 1e-3},
+            sweep=AlphaPath(alphas=decades(-4, 2))),
+        tunes=False, cluster=True, purpose="as ranksvm, with the original hinge loss"),
+    System("ranknet", "RankNet", ".systems", "RankNet", "Burges et al. 2005",
+        Space("ranknet", sweep=_L2), curved={"normalize": _PER}, cluster=True,
+        purpose="dense weights from the probability of pairs"),
+    System("rankboost", "RankBoost", ".boosting", "RankBoost", "Freund et al. 2003",
+        Space("rankboost", {"n_rounds": 300, "patience": 100},
+            {"n_thresholds": (32, 8, 128, None), "normalize": _PER}),
+        purpose="boosted thresholds: steps of single features"),
+    System("rsrank", "RSRank", ".pairs", "RSRank", "Sun et al. 2009",
+        Space("rsrank", _PASSES, {"alpha": (0.0032, 0.1, 0.032, 0.01, 0.001, 3.2e-4, 1e-4),
+            "loss": ("hinge", "squared-hinge")}),
+        streams=True, purpose="sparse weights from sampled pairs"),
+    System("pamir", "PAMIR", ".pairs", "PAMIR", "Grangier & Bengio 2008",
+        Space("pamir", _PASSES,
+            {"C": (1e-3, 0.1, 0.01, 1e-4, 1.0, 10.0), "average": (False, True)}),
+        streams=True, purpose="passive-aggressive updates from sampled pairs"),
+    System("spd", "SPD", ".pairs", "SPD", "Sculley 2009",
+        Space("spd", _PASSES,
+            {"alpha": (1e-3, 1.0, 0.01, 1e-5, 1e-4, 0.1), "loss": ("squared-hinge", "hinge")}),
+        streams=True, purpose="stochastic pair descent for very long data"),
+    System("lcra", "LCRA", ".pairs", "LCRA", "Tsivtsivadze et al. 2012",
+        Space("lcra", {"epochs": 3, "n_steps": 20_000, **_SEEDED},  # a step draws eleven pairs
+            {"alpha": (0.01, 1e-3, 1.0, 0.1), "mu": (1e-3, 1e-2, 1e-1)}),
+        streams=True, purpose="sparse weights learned in chunks, for streams"),
+    System("fenchelrank", "FenchelRank", ".sparse_systems", "FenchelRank", "Lai et al. 2013",
+        Space("fenchelrank", {"tol": 1e-4},
+            {"radius": (.1, .2, .3, .5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 50.0, 100.0)}),
+        tunes=False, cluster=True,
+        purpose="sparse weights within an ℓ1 ball, greedy and certified"),
+    System("sparserank", "SparseRank", ".sparse_systems", "SparseRank", "Lai et al. 2013",
         Space("sparserank", {"tol": 1e-4}, sweep=_L1),
-        cluster=True, purpose="sparse weights by accelerated gradients",
-    ),
-    System(
-        "kernel-rankrls", "KernelRankRLS", ".rankrls", "Kernel RankRLS", "Pahikkala et al. 2009",
-        purpose="kernels, for similarities instead of features",
-    ),
-    System(
-        "linear", "LinearRanker", ".linear_ranker", "Any loss and penalty",
-        "the one of its parts",
-        cluster=True, purpose="your own loss, penalty and solver",
-    ),
-    System(
-        "topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
-        purpose="several rankings for topics of queries",
-    ),
+        tunes=False, cluster=True, purpose="sparse weights by accelerated gradients"),
+    System("kernel-rankrls", "KernelRankRLS", ".rankrls", "Kernel RankRLS", "Pahikkala et al. 2009",
+        purpose="kernels, for similarities instead of features"),
+    System("linear", "LinearRanker", ".linear_ranker", "Any loss and penalty",
+        "the one of its parts", cluster=True, purpose="your own loss, penalty and solver"),
+    System("topics", "TopicRanker", ".topics", "Topics", "Stevens et al. 2013",
+        purpose="several rankings for topics of queries"),
 ):  # fmt: skip
     register(_system)
+    if _system.curved is not None:
+        register(_with_curves(_system))

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrank.errors import InputError
 from leanrank.penalties.concave import SHAPES, ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet
 
@@ -56,16 +55,3 @@ def test_the_majorant_lies_above_and_touches(name, seed):
     wrong = np.where(np.isinf(base.above), 1.0, np.where(np.isinf(base.below), -1.0, 0.0))
     if wrong.any():
         assert penalty.value(wrong) == np.inf
-
-
-def test_bad_parameters_are_named():
-    for name, change, message in (
-        ("l0", {}, "penalty='l0'"),
-        ("lp", {"p": 1.0}, "p=1.0"),
-        ("lp", {"p": 0.0}, "p=0.0"),
-        ("log", {"epsilon": 0.0}, "epsilon=0.0"),
-        ("mcp", {"gamma": 0.0}, "gamma=0.0"),
-        ("adaptive", {"gamma": np.inf}, "gamma=inf"),
-    ):
-        with pytest.raises(InputError, match=message):
-            make_shape(name, **{**OPTIONS, **change})

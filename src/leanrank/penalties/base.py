@@ -55,6 +55,14 @@ class Columns(NamedTuple):
     diagonal: FloatArray
 
 
+class Rates(NamedTuple):
+    """The penalty Σ_j above_j·max(x_j, 0) + below_j·max(−x_j, 0) + ½ ridge_j·x_j²."""
+
+    above: FloatArray
+    below: FloatArray
+    ridge: FloatArray
+
+
 class Penalty(Part, ABC):
     """A convex penalty of one or several weights at a time.
 
@@ -140,18 +148,12 @@ class Penalty(Part, ABC):
         return self.value(w + step) - self.value(w)
 
     def sweep_gram(
-        self,
-        hessian: FloatArray,
-        slope: FloatArray,
-        x: FloatArray,
-        target: float,
-        accuracy: float,
-        n_sweeps: int,
+        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Lower ½xᵀHx + … + penalty(x) in place by sweeps; ``slope`` is the quadratic's at x.
 
-        Returns the size of a move at which to stop, ``accuracy`` times the first sweep's if
-        ``target`` is negative, and whether it was reached.
+        Returns the size of a move at which to stop, and whether it was reached. A negative
+        ``target`` is −a: stop at a times the largest move of the first sweep.
         """
         raise NotImplementedError
 
@@ -176,8 +178,8 @@ class Penalty(Part, ABC):
 
     # what other methods ask for
 
-    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what ``coordinate_minimum`` needs: above, below and ridge."""
+    def coordinate_table(self) -> Rates:
+        """Return the rates of a penalty that is a sum over single weights."""
         raise NotImplementedError
 
     def majorant(self, w: FloatArray) -> Penalty:
@@ -188,15 +190,6 @@ class Penalty(Part, ABC):
 CONVEX = ("dual_scale", "conjugate", "residual")
 """Operations that a certificate needs."""
 
-NEWTON = (
-    *CONVEX,
-    "always",
-    "times",
-    "restrict",
-    "ratio",
-    "stays_zero",
-    "sweep_gram",
-    "piece",
-    "prox",
-)
+_SWEEPS = ("always", "times", "restrict", "ratio", "stays_zero", "sweep_gram", "piece", "prox")
+NEWTON = CONVEX + _SWEEPS
 """Operations that Newton's method needs."""

@@ -22,9 +22,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
-from leanrank.errors import InputError
-from leanrank.penalties.base import Penalty
-from leanrank.penalties.elastic_net import ElasticNet
+from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,6 @@ class PowerSlope:
 
     def value(self, t: FloatArray, rate: FloatArray) -> FloatArray:
         """Return φ(t)."""
-        del rate
         if self.power == 1.0:
             return self.factor * np.log1p(t / self.epsilon)
         left = 1.0 - self.power
@@ -45,7 +42,6 @@ class PowerSlope:
 
     def slope(self, t: FloatArray, rate: FloatArray) -> FloatArray:
         """Return φ′(t)."""
-        del rate
         return self.factor * (t + self.epsilon) ** -self.power
 
 
@@ -80,14 +76,6 @@ def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
     >>> make_shape("lp", p=0.5, gamma=1.0, epsilon=0.01).slope(np.array([0.24]), np.ones(1))
     array([1.])
     """
-    if name not in SHAPES:
-        raise InputError(f"penalty={name!r} is not known: choose one of {SHAPES}")
-    if name == "lp" and not 0.0 < p < 1.0:
-        raise InputError(f"p={p!r} must lie between 0 and 1, both excluded")
-    if name != "mcp" and not 0.0 < epsilon < np.inf:
-        raise InputError(f"epsilon={epsilon!r} must be a finite number above 0")
-    if name in ("mcp", "adaptive") and not 0.0 < gamma < np.inf:
-        raise InputError(f"gamma={gamma!r} must be a finite number above 0")
     if name == "lp":
         return PowerSlope(1.0 - p, epsilon, p)
     if name == "mcp":
@@ -96,7 +84,7 @@ def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
 
 
 @dataclass(frozen=True)
-class ConcavePenalty(Penalty):
+class ConcavePenalty(OverElasticNet):
     """Σ_j λ_j φ(|w_j|) + ½ ridge_j w_j², with the permitted signs of an elastic net.
 
     Attributes
@@ -129,23 +117,10 @@ class ConcavePenalty(Penalty):
         )
         return ElasticNet(above, below, self.base.ridge)
 
-    def permitted(self, w: FloatArray) -> FloatArray:
-        """Return w with zeros for the weights that are forbidden."""
-        return self.base.permitted(w)
-
-    @property
-    def excluded(self) -> BoolArray:
-        """Features that may not enter."""
-        return self.base.excluded
-
     @property
     def free(self) -> BoolArray:
         """Features without any penalty."""
         return self.base.free
-
-    def only_free(self) -> ElasticNet:
-        """Return the penalty that excludes every feature but the free ones."""
-        return self.base.only_free()
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times stronger the penalty must be for an empty model.

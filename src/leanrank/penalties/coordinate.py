@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import column_dot, kernel
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import FloatArray
+from leanrank.penalties.base import Columns, Rates
 
 SWEEPS_EXTRAPOLATED = 5
 """Sweeps whose points are extrapolated."""
@@ -17,11 +18,8 @@ def sweep_gram(
     hessian: FloatArray,
     slope: FloatArray,
     x: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-    ridge: FloatArray,
+    rates: Rates,
     target: float,
-    accuracy: float,
     n_sweeps: int,
 ) -> tuple[float, bool]:
     """Sweep over the weights; return the move to stop at and whether it was reached.
@@ -34,9 +32,9 @@ def sweep_gram(
         largest = 0.0
         for j in range(len(x)):
             if everything or x[j] != 0.0:
-                largest = max(largest, _coordinate(hessian, slope, x, above, below, ridge, j))
+                largest = max(largest, _coordinate(hessian, slope, x, rates, j))
         if target < 0.0:
-            target = accuracy * largest
+            target = -target * largest
         if largest <= target and everything:
             return target, True
         everything = largest <= target or sweep % 10 == 9
@@ -45,25 +43,12 @@ def sweep_gram(
 
 @kernel
 def _coordinate(
-    hessian: FloatArray,
-    slope: FloatArray,
-    x: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-    ridge: FloatArray,
-    j: int,
+    hessian: FloatArray, slope: FloatArray, x: FloatArray, rates: Rates, j: int
 ) -> float:
     """Minimise over one weight; return the size of the move in the Hessian's metric."""
-    h = hessian[j, j] + ridge[j]
-    old = x[j]
+    h, old = hessian[j, j] + rates.ridge[j], x[j]
     pull = hessian[j, j] * old - slope[j]
-    new = 0.0
-    if h <= 0.0:  # a straight line: zero is best unless it leads away from it
-        new = 0.0 if -below[j] <= pull <= above[j] else old
-    elif pull > above[j]:
-        new = (pull - above[j]) / h
-    elif pull < -below[j]:
-        new = (pull + below[j]) / h
+    new = _lowest(pull, h, rates.above[j], rates.below[j], old)
     change = new - old
     if change == 0.0:
         return 0.0
@@ -75,23 +60,23 @@ def _coordinate(
 
 
 @kernel
+def _lowest(pull: float, h: float, above: float, below: float, old: float) -> float:
+    """Minimise ½ h x² − pull·x + above·x⁺ + below·x⁻ over x.
+
+    On a straight line zero is best, unless it leads away from zero: then x stays.
+    """
+    if h <= 0.0:
+        return 0.0 if -below <= pull <= above else old
+    if pull > above:
+        return (pull - above) / h
+    if pull < -below:
+        return (pull + below) / h
+    return 0.0
+
+
+@kernel
 def sweep_columns(
-    values: AnyArray,
-    rows: AnyArray,
-    starts: IntArray,
-    ends: IntArray,
-    n_rows: int,
-    left: FloatArray,
-    right: FloatArray,
-    extra: FloatArray,
-    curve: FloatArray,
-    c: FloatArray,
-    w: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-    ridge: FloatArray,
-    accuracy: float,
-    n_sweeps: int,
+    columns: Columns, c: FloatArray, w: FloatArray, rates: Rates, accuracy: float, n_sweeps: int
 ) -> FloatArray:
     """Minimise ½ sᵀHs + cᵀs + penalty(w + s) over the step s.
 
@@ -99,6 +84,7 @@ def sweep_columns(
     the first. Sweeps crawl where columns are nearly collinear, so the points that a few of them
     reach are extrapolated, and the result is kept if it is lower (Anderson acceleration).
     """
+    values, rows, starts, ends, n_rows, left, right, extra, curve = columns
     n, n_terms = left.shape
     # a point: the weights x, z = As, Lᵀs and Rᵀs
     point = np.zeros(n + n_rows + 2 * n_terms)
@@ -115,19 +101,13 @@ def sweep_columns(
         for j in range(n):
             if not everything and x[j] == 0.0:
                 continue
-            h = curve[j] + ridge[j]
+            h = curve[j] + rates.ridge[j]
             slope = c[j] + extra[j] * (x[j] - w[j])
             slope += column_dot(values, rows, starts[j], ends[j], z)
             for t in range(n_terms):
                 slope -= left[j, t] * on_right[t] + right[j, t] * on_left[t]
             pull = curve[j] * x[j] - slope
-            new = 0.0
-            if h <= 0.0:  # a straight line: zero is best unless it leads away from it
-                new = 0.0 if -below[j] <= pull <= above[j] else x[j]
-            elif pull > above[j]:
-                new = (pull - above[j]) / h
-            elif pull < -below[j]:
-                new = (pull + below[j]) / h
+            new = _lowest(pull, h, rates.above[j], rates.below[j], x[j])
             change = new - x[j]
             if change != 0.0:
                 x[j] = new
@@ -146,8 +126,8 @@ def sweep_columns(
         n_reached += 1
         if n_reached == len(reached):
             further = extrapolated(reached, n, n + n_rows)
-            lowest = _height(point, n_rows, extra, c, w, above, below, ridge)
-            if _height(further, n_rows, extra, c, w, above, below, ridge) < lowest:
+            lowest = _height(point, n_rows, extra, c, w, rates)
+            if _height(further, n_rows, extra, c, w, rates) < lowest:
                 point[:] = further
             reached[0] = point
             n_reached = 1
@@ -194,16 +174,10 @@ def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
 
 @kernel
 def _height(
-    point: FloatArray,
-    n_rows: int,
-    extra: FloatArray,
-    c: FloatArray,
-    w: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-    ridge: FloatArray,
+    point: FloatArray, n_rows: int, extra: FloatArray, c: FloatArray, w: FloatArray, rates: Rates
 ) -> float:
     """Evaluate what ``sweep_columns`` minimises at one of its points."""
+    above, below, ridge = rates
     n = len(w)
     n_terms = (len(point) - n - n_rows) // 2
     value = 0.0
@@ -222,9 +196,4 @@ def _height(
 @kernel
 def coordinate_minimum(z: float, beta: float, above: float, below: float, ridge: float) -> float:
     """Minimise ½ beta (x − z)² + above·x⁺ + below·x⁻ + ½ ridge x² over x."""
-    pull = beta * z
-    if pull > above:
-        return (pull - above) / (beta + ridge)
-    if pull < -below:
-        return (pull + below) / (beta + ridge)
-    return 0.0
+    return _lowest(beta * z, beta + ridge, above, below, z)

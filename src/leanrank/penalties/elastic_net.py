@@ -11,7 +11,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
 from leanrank.penalties import coordinate as kernels
-from leanrank.penalties.base import Columns, Penalty, SmoothPiece
+from leanrank.penalties.base import Columns, Penalty, Rates, SmoothPiece
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,7 @@ class ElasticNet(Penalty):
 
     @classmethod
     def build(
-        cls,
-        alpha: float,
-        l1_ratio: float,
-        n_features: int,
-        factors: Any = None,
-        signs: Any = None,
+        cls, alpha: float, l1_ratio: float, n_features: int, factors: Any = None, signs: Any = None
     ) -> ElasticNet:
         """Make alpha · [l1_ratio Σ f_j |w_j| + (1 − l1_ratio)/2 Σ f_j w_j²].
 
@@ -52,7 +47,7 @@ class ElasticNet(Penalty):
         excluded = np.isinf(f)
         finite = np.where(excluded, 0.0, f)
         lasso = np.where(excluded, np.inf, alpha * l1_ratio * finite)
-        sign = _signs(signs, n_features)
+        sign = directions("signs", signs, n_features)
         return cls(
             above=np.where(sign < 0, np.inf, lasso),
             below=np.where(sign > 0, np.inf, lasso),
@@ -150,34 +145,19 @@ class ElasticNet(Penalty):
         return np.where(np.isinf(np.where(w > 0, self.above, self.below)), 0.0, w)
 
     def sweep_gram(
-        self,
-        hessian: FloatArray,
-        slope: FloatArray,
-        x: FloatArray,
-        target: float,
-        accuracy: float,
-        n_sweeps: int,
+        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Minimise over one weight after the other."""
-        target, done = kernels.sweep_gram(
-            hessian, slope, x, self.above, self.below, self.ridge, target, accuracy, n_sweeps
-        )
+        rates = self.coordinate_table()
+        target, done = kernels.sweep_gram(hessian, slope, x, rates, target, n_sweeps)
         return float(target), bool(done)
 
     def sweep_columns(
         self, columns: Columns, c: FloatArray, w: FloatArray, accuracy: float, n_sweeps: int
     ) -> FloatArray:
         """Minimise over one weight after the other, keeping the scores of the rows up to date."""
-        step: FloatArray = kernels.sweep_columns(
-            *columns,
-            c,
-            w,
-            self.above,
-            self.below,
-            self.ridge,
-            accuracy,
-            n_sweeps,
-        )
+        rates = self.coordinate_table()
+        step: FloatArray = kernels.sweep_columns(columns, c, w, rates, accuracy, n_sweeps)
         return step
 
     def piece(self, x: FloatArray) -> SmoothPiece:
@@ -201,9 +181,9 @@ class ElasticNet(Penalty):
         """The ridge, if there is nothing else."""
         return None if self.above.any() or self.below.any() else self.ridge
 
-    def coordinate_table(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what a coordinate step needs: above, below and ridge."""
-        return self.above, self.below, self.ridge
+    def coordinate_table(self) -> Rates:
+        """Return the rates of each weight."""
+        return Rates(self.above, self.below, self.ridge)
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times this penalty's ℓ1 part must grow for the empty model to be optimal.
@@ -218,11 +198,32 @@ class ElasticNet(Penalty):
 
     def only_free(self) -> ElasticNet:
         """Return the penalty that excludes every feature but the free ones."""
-        return ElasticNet(
-            np.where(self.free, self.above, np.inf),
-            np.where(self.free, self.below, np.inf),
-            np.zeros(len(self.ridge)),
-        )
+        return self.without_others(self.free)
+
+    def without_others(self, free: BoolArray) -> ElasticNet:
+        """Return no penalty of the given weights, and infinity for all others."""
+        others = np.where(free, 0.0, np.inf)
+        above, below = np.maximum(self.above, others), np.maximum(self.below, others)
+        return ElasticNet(above, below, np.zeros(len(others)))
+
+
+class OverElasticNet(Penalty):
+    """A penalty made of an elastic net and something more, with its signs and excluded weights."""
+
+    base: ElasticNet
+
+    @property
+    def excluded(self) -> BoolArray:
+        """Features that may not enter."""
+        return self.base.excluded
+
+    def permitted(self, w: FloatArray) -> FloatArray:
+        """Return w with zeros for the weights that are forbidden."""
+        return self.base.permitted(w)
+
+    def only_free(self) -> ElasticNet:
+        """Return the penalty that excludes every feature but the free ones."""
+        return self.base.without_others(self.free)
 
 
 def penalty_factors(factors: Any, n_features: int) -> FloatArray:
@@ -238,17 +239,15 @@ def penalty_factors(factors: Any, n_features: int) -> FloatArray:
     return f
 
 
-def _signs(signs: Any, n_features: int) -> FloatArray:
-    if signs is None:
-        return np.zeros(n_features)
-    s = np.asarray(signs, dtype=np.float64)
-    if s.ndim == 0:
-        s = np.full(n_features, float(s))
-    if s.shape != (n_features,) or not np.isin(s, (-1.0, 0.0, 1.0)).all():
+def directions(name: str, values: Any, n_features: int) -> FloatArray:
+    """Check one of −1, 0, 1 per feature; one number stands for all features."""
+    signs = np.asarray(0.0 if values is None else values, dtype=np.float64)
+    if signs.shape not in ((), (n_features,)) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
         raise InputError(
-            f"signs must hold {n_features} of -1 (not positive), 0 (either), 1 (not negative)"
+            f"{name} must hold {n_features} of -1 (only negative or falling), 0 (either), 1 (only "
+            "positive or rising)"
         )
-    return s
+    return np.broadcast_to(signs, n_features)
 
 
 @dataclass(frozen=True)
@@ -282,7 +281,6 @@ class L1Ball(Penalty):
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """Return 0: only a radius of 0 gives an empty model."""
-        del c
         return 0.0
 
     def only_free(self) -> L1Ball:

@@ -9,7 +9,7 @@ than ν_g. With groups of one feature this is an elastic net.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,20 @@ from leanrank._jit import kernel
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
-from leanrank.penalties.base import Penalty, SmoothPiece
-from leanrank.penalties.elastic_net import ElasticNet, penalty_factors
+from leanrank.penalties.base import Rates, SmoothPiece
+from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet, penalty_factors
+
+
+class Groups(NamedTuple):
+    """Strength of each group's norm; features sorted by group, and where each group begins."""
+
+    nu: FloatArray
+    order: IntArray
+    starts: IntArray
 
 
 @dataclass(frozen=True)
-class GroupPenalty(Penalty):
+class GroupPenalty(OverElasticNet):
     """A norm of each group beside an ℓ1 part and a ridge.
 
     Attributes
@@ -69,17 +77,9 @@ class GroupPenalty(Penalty):
         factors, signs : array-like, optional
             As for ``ElasticNet.build``. A factor of 0 takes a feature out of its group.
         """
-        if groups is None:
-            raise InputError("a penalty of groups needs groups=, one name or number per feature")
-        names = np.asarray(groups)
-        if names.shape != (n_features,):
-            raise InputError(
-                f"groups has shape {names.shape} but there are {n_features} features: give one "
-                "group per feature"
-            )
         f = penalty_factors(factors, n_features)
         counted = (f > 0) & np.isfinite(f)
-        _, own = np.unique(names, return_inverse=True)
+        own = group_numbers(groups, n_features)
         alone = own.max(initial=-1) + 1 + np.arange(n_features)  # not in any group
         _, group = np.unique(np.where(counted, own, alone), return_inverse=True)
         squares = np.bincount(group, np.where(counted, f, 0.0) ** 2)
@@ -91,16 +91,11 @@ class GroupPenalty(Penalty):
         return cls(base, group.astype(np.int64), alpha * l1_ratio * group_ratio * size)
 
     @cached_property
-    def members(self) -> tuple[IntArray, IntArray]:
-        """Features sorted by group, and where each group begins."""
+    def groups(self) -> Groups:
+        """The groups and their members."""
         order = np.argsort(self.group, kind="stable").astype(np.int64)
         sizes = np.bincount(self.group, minlength=len(self.nu))
-        return order, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-
-    @property
-    def excluded(self) -> BoolArray:
-        """Features that may not enter."""
-        return self.base.excluded
+        return Groups(self.nu, order, np.concatenate(([0], np.cumsum(sizes))).astype(np.int64))
 
     @property
     def always(self) -> BoolArray:
@@ -126,10 +121,6 @@ class GroupPenalty(Penalty):
         touched = np.bincount(self.group[chosen], minlength=len(self.nu)) > 0
         return touched[self.group] & (chosen | ~self.excluded)
 
-    def permitted(self, w: FloatArray) -> FloatArray:
-        """Return w with zeros for the weights that are forbidden."""
-        return self.base.permitted(w)
-
     def value(self, w: FloatArray) -> float:
         """Return the penalty at w; infinite where a sign is not permitted."""
         return self.base.value(w) + float(self.nu @ self._norms(w))
@@ -144,8 +135,7 @@ class GroupPenalty(Penalty):
 
     def ratio(self, c: FloatArray) -> FloatArray:
         """Return the factor of the penalty from which each zero group stays zero."""
-        order, starts = self.members
-        ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.nu, order, starts)
+        ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.groups)
         return ratio[self.group]
 
     def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
@@ -180,15 +170,6 @@ class GroupPenalty(Penalty):
         held = np.where(self.free | self.excluded, 0.0, c)
         return float(self.ratio(held).max(initial=0.0))
 
-    def only_free(self) -> ElasticNet:
-        """Return the penalty that excludes every feature but the free ones."""
-        shut = np.where(self.free, 0.0, np.inf)
-        return ElasticNet(
-            np.maximum(self.base.above, shut),
-            np.maximum(self.base.below, shut),
-            np.zeros(len(shut)),
-        )
-
     def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
         """Shrink each weight, then each group."""
         shrunk = self.base.prox(z, lipschitz)
@@ -197,21 +178,11 @@ class GroupPenalty(Penalty):
         return shrunk * left[self.group]
 
     def sweep_gram(
-        self,
-        hessian: FloatArray,
-        slope: FloatArray,
-        x: FloatArray,
-        target: float,
-        accuracy: float,
-        n_sweeps: int,
+        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Lower one group after the other by a step as long as its curvature allows."""
-        order, starts = self.members
-        base = self.base
-        target, done = _sweep_gram(
-            hessian, slope, x, base.above, base.below, self._ridge, self.nu, order, starts,
-            _curvatures(hessian, order, starts), target, accuracy, n_sweeps,
-        )  # fmt: skip
+        rates = self.base.coordinate_table()._replace(ridge=self._ridge)  # of each group
+        target, done = _sweep_gram(hessian, slope, x, rates, self.groups, target, n_sweeps)
         return float(target), bool(done)
 
     def piece(self, x: FloatArray) -> SmoothPiece:
@@ -242,14 +213,24 @@ class GroupPenalty(Penalty):
         return np.sqrt(np.bincount(self.group, v * v, minlength=len(self.nu)))
 
 
+def group_numbers(groups: Any, n_features: int) -> IntArray:
+    """Check one name or number per feature; return the group of each, numbered from 0."""
+    names = np.asarray(groups)
+    if names.shape != (n_features,):
+        raise InputError(
+            f"groups has shape {names.shape} but there are {n_features} features: give one "
+            "group per feature"
+        )
+    return np.unique(names, return_inverse=True)[1]
+
+
 @kernel
-def _ratios(
-    c: FloatArray, threshold: FloatArray, nu: FloatArray, order: IntArray, starts: IntArray
-) -> FloatArray:
+def _ratios(c: FloatArray, threshold: FloatArray, groups: Groups) -> FloatArray:
     """Find for each group the least κ with ‖max(c − κ·threshold, 0)‖ ≤ κ·ν.
 
     The excess is convex in κ and falls, so Newton's steps from 0 approach its root from one side.
     """
+    nu, order, starts = groups
     out = np.zeros(len(nu))
     for g in range(len(nu)):
         at = 0.0
@@ -292,15 +273,9 @@ def _sweep_gram(
     hessian: FloatArray,
     slope: FloatArray,
     x: FloatArray,
-    above: FloatArray,
-    below: FloatArray,
-    ridge: FloatArray,
-    nu: FloatArray,
-    order: IntArray,
-    starts: IntArray,
-    curve: FloatArray,
+    rates: Rates,
+    groups: Groups,
     target: float,
-    accuracy: float,
     n_sweeps: int,
 ) -> tuple[float, bool]:
     """Sweep over the groups; return the move to stop at and whether it was reached.
@@ -308,6 +283,9 @@ def _sweep_gram(
     Most sweeps visit only groups that are not zero; every tenth, and those that might be the last,
     visit all.
     """
+    nu, order, starts = groups
+    above, below, ridge = rates
+    curve = _curvatures(hessian, order, starts)
     active = np.ones(len(nu), dtype=np.bool_)
     everything = True
     new = np.empty(len(x))
@@ -344,7 +322,7 @@ def _sweep_gram(
                         slope[i] += row[i] * change
             largest = max(largest, np.sqrt(moved * max(bend, 0.0)))
         if target < 0.0:
-            target = accuracy * largest
+            target = -target * largest
         if largest <= target and everything:
             return target, True
         everything = largest <= target or sweep % 10 == 9

@@ -64,12 +64,10 @@ class GramModel(QuadraticModel):
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
-        x, slope, target = w.copy(), c.copy(), -1.0
+        x, slope, target = w.copy(), c.copy(), -self.accuracy
         for _ in range(self.max_rounds):
             n_sweeps = max(self.fewest_sweeps, int(np.count_nonzero(x)) // 3)
-            target, done = penalty.sweep_gram(
-                self.hessian, slope, x, target, self.accuracy, n_sweeps
-            )
+            target, done = penalty.sweep_gram(self.hessian, slope, x, target, n_sweeps)
             if done:
                 break
             self._solve_on_support(penalty, slope, x)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._jit import kernel_view
@@ -18,45 +18,19 @@ from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask import is_dask
 from leanrank.data.grouping import LONGEST_LIST, group_sizes_to_qid
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError, overflow, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.model.scoring import rank_within_queries, weighted_sums
+from leanrank.model.scoring import rank_within_queries
+from leanrank.rankers import inputs
 from leanrank.rankers.dask import ClusterData, data_on_cluster, fit_partitions, lazy_predict
-from leanrank.rankers.inputs import (
-    check_labels,
-    checked_features,
-    count_informative,
-    grouped_edges,
-    grouped_gains,
-    held_out_data,
-    names_of,
-    refuse_beside_data,
-    warn_of_units,
-    warn_without_qid,
-)
-from leanrank.rankers.knots import weights_model
-from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    Constraints,
-    Uses,
-    by_feature,
-    check_parameters,
-)
+from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, by_feature, check_parameters
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from leanrank.designs.ramp_columns import RampColumns
-    from leanrank.designs.surfaces import SurfaceColumns
-    from leanrank.model import Curve, Model
+    from leanrank.model import Model
     from leanrank.model.explain import Explanation
 
-
-_LAST_MODEL: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Of each ranker with curves: what its last prediction was made with. Building it takes longer than
-scoring a request."""
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
 """Parameters on which no weight depends; a model file does not mention them."""
@@ -148,16 +122,13 @@ class BaseRanker(BaseEstimator):
         self
         """
         if validation is not None and not self._takes_validation:
-            raise InputError(
-                f"{type(self).__name__} has no passes or rounds to choose from, so validation has "
-                "no effect: leave it out"
-            )
+            raise InputError(f"{type(self).__name__} has no passes or rounds: leave validation out")
         given = {"group": group, "sample_weight": sample_weight, "query_weight": query_weight}
         given |= {"gain_weight": gain_weight, "offset": offset, "preferences": preferences}
         if is_dask(X) and hasattr(self, "partial_fit") and not self._fits_on_cluster:
             return fit_partitions(self, X, y, qid, validation=validation, **given)
         data, labels = self._data_and_labels(X, y, qid, **given)
-        held_out = held_out_data(self, validation)
+        held_out = inputs.held_out_data(self, validation)
         self._count_queries(data, labels)
         # Weights that are not finite are refused below: NumPy need not warn of them as well.
         with single_threaded_blas(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -169,7 +140,7 @@ class BaseRanker(BaseEstimator):
     def _count_queries(self, data: RankingData, labels: Labels) -> None:
         """Set how many queries there are, and how many can tell documents apart."""
         self.n_queries_ = data.n_queries
-        self.n_informative_queries_ = count_informative(data, labels)
+        self.n_informative_queries_ = inputs.count_informative(data, labels)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         """Set the fitted attributes; ``held_out`` is None unless ``_takes_validation``."""
@@ -240,32 +211,28 @@ class BaseRanker(BaseEstimator):
             y, qid, parts = None, None, {}
         if explicit and not self._takes_preferences:
             raise InputError(
-                f"{type(self).__name__} has no pairwise loss, so it cannot learn from preferences: "
-                "give labels y, or choose a ranker such as RankSVM"
+                f"{type(self).__name__} has no pairwise loss: give labels y, or choose RankSVM"
             )
         if isinstance(X, RankingData):
-            refuse_beside_data(y=y, qid=qid, **parts)
+            inputs.refuse_beside_data(y=y, qid=qid, **parts)
             data = X
             self._checked_features(data, reset=True)
         else:
             data = self._validated(X, y, qid, parts, needs_y=not explicit)
             unnamed = qid is None and parts.get("group") is None and first is None
             if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
-                warn_without_qid("fit", len(data))
+                inputs.warn_without_qid("fit", len(data))
         if not explicit and not self._takes_unlabeled:
-            check_labels(data, type(self).__name__)
+            inputs.check_labels(data, type(self).__name__)
         if data.sample_weight is not None and not data.sample_weight.any():
             raise InputError("every sample_weight is zero: at least two documents must count")
         if first is not False and not self._takes_nan:
-            warn_of_units(data, by_query=first is True, slow=self._slow_unscaled)
-        arrays: dict[str, Any] = {
-            name: None if values is None else kernel_view(values)
-            for name, values in {
-                **{name: getattr(data, name) for name in ("y", "query_ptr", *WEIGHTS)},
-                "gain_weight": grouped_gains(gain_weight, data, grouped=data is X),
-            }.items()
-        }
-        edges = grouped_edges(preferences, data, grouped=data is X) if explicit else None
+            inputs.warn_of_units(data, by_query=first is True, slow=self._slow_unscaled)
+        gains = inputs.grouped_gains(gain_weight, data, grouped=data is X)
+        given = {name: getattr(data, name) for name in ("y", "query_ptr", *WEIGHTS)}
+        given |= {"gain_weight": gains}
+        arrays = {k: kernel_view(values) for k, values in given.items() if values is not None}
+        edges = inputs.grouped_edges(preferences, data, grouped=data is X) if explicit else None
         return data, Labels(**arrays, normalize=normalize, edges=edges)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
@@ -277,7 +244,6 @@ class BaseRanker(BaseEstimator):
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
         """Return what would give a model with features, as text."""
-        del data, labels
         remedies = {"alpha": "lower alpha", "radius": "raise radius", "epochs": "take more passes"}
         given = [text for name, text in remedies.items() if name in self.get_params()]
         return " or ".join([*given, "give features that differ between labels of a query"])
@@ -286,7 +252,7 @@ class BaseRanker(BaseEstimator):
         """Return each document's rank within its query, 1 the best; ties keep the input order."""
         scores = self.predict(X)
         if isinstance(X, RankingData):
-            refuse_beside_data(qid=qid, group=group)
+            inputs.refuse_beside_data(qid=qid, group=group)
             qid = X.qid
         elif group is not None:
             if qid is not None:
@@ -316,12 +282,11 @@ class BaseRanker(BaseEstimator):
         ``sample_weight`` is not used, since the measure counts queries; scikit-learn's pipelines
         and searches pass it to every ``score``.
         """
-        del sample_weight
         from leanrank.metrics import evaluate
 
         scores = self.predict(X)
         if isinstance(X, RankingData):
-            refuse_beside_data(y=y, qid=qid, group=group)
+            inputs.refuse_beside_data(y=y, qid=qid, group=group)
             y, qid = X.y, X.qid
         elif y is None:
             raise InputError("score needs the labels y (or a RankingData)")
@@ -329,15 +294,20 @@ class BaseRanker(BaseEstimator):
             qid = np.zeros(len(scores), dtype=np.int64)
             if self.n_queries_ > 1:
                 though = f", though {type(self).__name__} was fitted on {self.n_queries_:,}"
-                warn_without_qid("score", len(scores), though)
+                inputs.warn_without_qid("score", len(scores), though)
         return float(evaluate(y, scores, qid, group=group, measures=["ndcg@10"])["ndcg@10"])
+
+    @property
+    def sparsity_(self: Any) -> float:
+        """Share of the features that the model uses."""
+        return float(self.n_features_ / max(1, self.n_features_in_))
 
     def _checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
         """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
-        return checked_features(self, X, reset=reset)
+        return inputs.checked_features(self, X, reset=reset)
 
     def _names(self) -> tuple[str, ...] | None:
-        return names_of(self)
+        return inputs.names_of(self)
 
     def _by_feature(self, name: str, n_features: int, rest: float) -> Any:
         """Return a parameter with one value per feature, which may be given by name."""
@@ -362,25 +332,19 @@ class BaseRanker(BaseEstimator):
     def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
         """Check features and labels, and group them; ``parts`` are what RankingData takes."""
         if y is None and needs_y:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
-                "one label per document"
-            )
+            name = type(self).__name__
+            raise InputError(f"{name} requires y to be passed, but the target y is None")
         matrix = self._checked_features(X, reset=True)
         return RankingData(matrix, y, qid, feature_names=self._names(), **parts)
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
-        from sklearn.utils import estimator_html_repr
-
         from leanrank.model.explain import weights_html
 
         try:
-            model = self.to_model()
+            return weights_html(self.to_model(), type(self).__name__)
         except (NotFittedError, ModelError):  # nothing learned yet, or nothing linear
             return str(estimator_html_repr(self))
-        changed = repr(self).removeprefix(type(self).__name__).strip("()")
-        return weights_html(model, type(self).__name__, " ".join(changed.split()))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -391,65 +355,3 @@ class BaseRanker(BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_nan
         return tags
-
-
-class BaseLinearRanker(BaseRanker):
-    """A ranker whose score is a weighted sum of the features, or of their ramps.
-
-    A subclass defines ``_learn``, which sets ``coef_``.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,)
-    """
-
-    coef_: FloatArray
-    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
-    history_: list[dict[str, Any]]
-    n_iter_: int
-    dual_gap_: float
-    objective_: float
-
-    def _scores(self, X: Matrix) -> FloatArray:
-        if self.ramps_ is not None:
-            return self._curves_model().predict(X)
-        support = np.flatnonzero(self.coef_)
-        if len(support) == X.shape[1]:
-            return weighted_sums(X, self.coef_)
-        return weighted_sums(X, self.coef_[support], support)
-
-    def _curves_model(self) -> Model:
-        """Return the model of the curves, made again only when the weights have changed."""
-        found = _LAST_MODEL.get(self)
-        if found is None or found[0] is not self.ramps_ or not np.array_equal(found[1], self.coef_):
-            made = weights_model(self.coef_, self.ramps_, feature_names=self._names())
-            found = _LAST_MODEL[self] = self.ramps_, self.coef_.copy(), made
-        return found[2]
-
-    @property
-    def sparsity_(self) -> float:
-        """Share of the features that the model uses, ‖w‖₀ / n."""
-        return self.n_features_ / max(1, self.n_features_in_)
-
-    @property
-    def n_features_(self) -> int:
-        """How many features the model uses."""
-        check_is_fitted(self, "coef_")
-        used = self.coef_.nonzero()[0] if self.ramps_ is None else self.ramps_.used(self.coef_)
-        return len(used)
-
-    @property
-    def curves_(self) -> dict[str, Curve]:
-        """What each feature in use adds to a score, by its name."""
-        model = self.to_model()
-        return {feature_name(at, self._names()): curve for at, curve in model.curves.items()}
-
-    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
-        """Return the fitted weights as a plain model, which can be saved, sent and exported."""
-        check_is_fitted(self, "coef_")
-        return weights_model(
-            self.coef_,
-            self.ramps_,
-            feature_names=self._names(),
-            provenance={**self._provenance(), **(provenance or {})},
-        )

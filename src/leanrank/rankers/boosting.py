@@ -17,8 +17,9 @@ from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.model import Model
 from leanrank.model.curves import sum_of_weak_rankers
-from leanrank.rankers.base import BaseLinearRanker, BaseRanker
+from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.parameters import BestSoFar, record
+from leanrank.rankers.path import BaseLinearRanker
 from leanrank.solvers.boosting.rounds import boost, boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
 from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_values
@@ -258,10 +259,10 @@ class RankBoost(BaseRanker):
         return self._model.predict(X)
 
     @property
-    def sparsity_(self) -> float:
-        """Share of the features that the model uses."""
+    def n_features_(self) -> int:
+        """How many features the model uses."""
         check_is_fitted(self, "weak_rankers_")
-        return self._model.sparsity
+        return int(self._model.n_nonzero)
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the weak rankers as a plain model, which can be saved, sent and exported."""

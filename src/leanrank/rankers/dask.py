@@ -84,10 +84,7 @@ def data_on_cluster(
         take_names(ranker, X)
         return X
     if not ranker._fits_on_cluster:
-        raise InputError(
-            f"{name} needs all documents in memory: give X.compute() if they fit, or fit one of "
-            "the rankers that `leanrank systems` marks with 'cluster'"
-        )
+        raise InputError(f"{name} needs all documents in memory: give X.compute()")
     if preferences is not None or given.get("group") is not None:
         what = "preferences" if preferences is not None else "group"
         raise InputError(f"{name} takes no {what} on Dask, where rows have no numbers: give y, qid")

@@ -147,8 +147,7 @@ def check_labels(data: RankingData, name: str) -> None:
     if len(missing):
         row = int(missing[0] if data.order is None else data.order[missing[0]])
         raise InputError(
-            f"the label of document {row} is missing (NaN): {name} needs a label for every "
-            "training document; the input contains NaN"
+            f"the label of document {row} is missing (y contains NaN): {name} needs every label"
         )
 
 
@@ -204,8 +203,7 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     kinds = {winner.dtype.kind, loser.dtype.kind}
     if winner.ndim != 1 or winner.shape != loser.shape or kinds - set("iu"):
         raise InputError(
-            "preferences must be a tuple (i, j) or (i, j, weight) of arrays, i and j as many row "
-            "numbers: document i should rank above document j"
+            "preferences must be a tuple (i, j) or (i, j, weight): row i is better than row j"
         )
     count, given = len(winner), preferences[2] if len(preferences) == 3 else None
     found = one_per_row(given, "weight in preferences", group_rows(None, count), count, low=0.0)
@@ -253,10 +251,7 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
 
         return frame_data(given)
     if not isinstance(given, (tuple, list)) or len(given) != 3:
-        raise InputError(
-            f"{name} must be a RankingData, a data frame or a tuple (X, y, qid), not "
-            f"{type(given).__name__}"
-        )
+        raise InputError(f"{name} must be a RankingData, a data frame or a tuple (X, y, qid)")
     X, y, qid = given
     return RankingData(X, y, qid, feature_names=column_names(X))
 
@@ -326,10 +321,7 @@ def beside_features(X: Any, **given: Any) -> list[str]:
             continue
         found.append(name)
         if len(values) != len(X) or not np.array_equal(np.asarray(X[name]), np.asarray(values)):
-            warn(
-                f"column {name!r} is left out of the features, since {what} has the same name: "
-                f"rename one of them if it is a feature"
-            )
+            warn(f"column {name!r} is left out of the features: {what} has the same name")
     return found
 
 

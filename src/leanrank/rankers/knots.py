@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
-from leanrank._typing import FloatArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import Design
@@ -23,7 +23,9 @@ from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor
 from leanrank.model import Model
 from leanrank.penalties.base import Penalty
+from leanrank.penalties.elastic_net import directions as check_directions
 from leanrank.penalties.elastic_net import penalty_factors
+from leanrank.penalties.groups import group_numbers
 from leanrank.problem.sharded import Shards
 from leanrank.rankers.inputs import checked_features, names_of
 from leanrank.rankers.parameters import by_feature, feature_number, reject_unused
@@ -90,9 +92,9 @@ def _given_knots(feature: Any, given: Any) -> FloatArray:
     knots = as_floats(given, f"curves: the knots of the feature {feature!r}")
     ascending = knots.ndim == 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     if not ascending or not 2 <= len(knots) <= MOST_SEGMENTS + 1:
+        most = f"{MOST_SEGMENTS + 1:,}"
         raise InputError(
-            f"curves: the knots of the feature {feature!r} are no curve: give 2 to "
-            f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
+            f"curves: the knots of the feature {feature!r} are no curve: give 2 to {most} that rise"
         )
     return knots.astype(np.float64)
 
@@ -102,10 +104,8 @@ def _check_lengths(ramps: RampColumns, names: Any) -> None:
     for at in np.flatnonzero(ramps.sizes).tolist():
         knots = ramps.knots[at]
         if knots[-1] - knots[0] > 1.0 / NARROWEST or np.diff(knots).min() < NARROWEST:
-            raise InputError(
-                f"curves: two knots of the feature {feature_name(at, names)!r} are too close or "
-                "too far apart for a slope: give others, or change the unit of the feature"
-            )
+            name = feature_name(at, names)
+            raise InputError(f"two knots of the feature {name!r} are too close or too far apart")
 
 
 def curve_design(
@@ -116,10 +116,7 @@ def curve_design(
     if isinstance(X, Design):
         raise InputError(f"{name} gets features that are prepared already: leave curves out")
     if isinstance(ranker.penalty, Penalty):
-        raise InputError(
-            f"{name}: a penalty object is made for weights, not for curves: name the penalty, or "
-            "leave curves out"
-        )
+        raise InputError(f"{name}: a penalty object is for weights: name it, or leave curves out")
     if ranker._make_solver().reads_columns:
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     reject_unused(ranker, ("signs",), "curves: use monotone")
@@ -130,42 +127,41 @@ def curve_design(
 
 
 def curve_parts(ranker: Any, ramps: RampColumns | SurfaceColumns, names: Any) -> tuple[Any, ...]:
-    """Return group, penalty factor and sign of each column; gaps may have any sign.
-
-    A pair is a group by itself, and costs what the dearer of its features does.
-    """
+    """Return group, penalty factor and sign of each column; a pair is a group by itself."""
     feature, n_features = ramps.feature, len(ramps.knots)
     pairs = ramps.pairs if isinstance(ramps, SurfaceColumns) else np.zeros((0, 2), np.int64)
     groups = feature
     if ranker.groups is not None:
-        groups = np.asarray(ranker.groups)
-        if groups.shape != (n_features,):
-            raise InputError(
-                f"groups has shape {groups.shape} but there are {n_features} features: give one "
-                "group per feature"
-            )
-        number = np.unique(groups, return_inverse=True)[1]
+        number = group_numbers(ranker.groups, n_features)
         groups = np.append(number, n_features + np.arange(len(pairs)))[feature]
     factors = by_feature("penalty_factors", ranker.penalty_factors, n_features, names, 1.0)
-    if factors is not None:
-        factors = penalty_factors(factors, n_features)
-        factors = np.append(factors, factors[pairs].max(axis=1))[feature]
+    factors = None if factors is None else penalty_factors(factors, n_features)
     signs = directions(ranker, n_features, names)
+    return groups, *column_parts(feature, pairs, ramps.is_gap, factors, signs)
+
+
+def column_parts(
+    owner: IntArray,
+    pairs: IntArray,
+    is_gap: BoolArray,
+    factors: FloatArray | None,
+    signs: FloatArray | None,
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return penalty factor and sign of each column, where features have any.
+
+    Gaps may have any sign. A pair costs what the dearer of its features does.
+    """
+    if factors is not None:
+        factors = np.append(factors, factors[pairs].max(axis=1))[owner]
     if signs is not None:
-        signs = np.where(ramps.is_gap, 0.0, np.append(signs, np.zeros(len(pairs)))[feature])
-    return groups, factors, signs
+        signs = np.where(is_gap, 0.0, np.append(signs, np.zeros(len(pairs)))[owner])
+    return factors, signs
 
 
 def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
     """Return ``monotone`` as one of −1, 0, 1 per feature, if it is given."""
     signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
-    if signs is None:
-        return None
-    if np.size(signs) not in (1, n_features) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
-        raise InputError(
-            f"monotone must hold {n_features} of -1 (never rises), 0 (either), 1 (never falls)"
-        )
-    return np.broadcast_to(np.ravel(signs), n_features)
+    return None if signs is None else check_directions("monotone", signs, n_features)
 
 
 def weights_model(
@@ -237,7 +233,6 @@ class RampFeatures(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> RampFeatures:
         """Find the knots in some documents: whatever a ranker takes for X."""
-        del y
         values = checked_features(self, X, reset=True)
         found = find_ramps(self.curves, names_of(self), values, values.shape[0])
         self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps
@@ -252,8 +247,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         if own.gap.any() and not ramps.gap.any():
             missing = feature_name(int(np.flatnonzero(own.gap)[0]), names_of(self))
             raise InputError(
-                f"X contains NaN in feature {missing!r}, but the documents of fit had no missing "
-                "values: fill them in, or fit the knots on documents that have some"
+                f"X contains NaN in feature {missing!r}, and the documents of fit had none: fill in"
             )
         kept = np.flatnonzero(~(own.is_gap & ~ramps.gap[own.feature]))
         columns: FloatArray = design.take(kept).dense((0, values.shape[0]))
@@ -271,8 +265,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "ramps_")
         if model.normalizer is not None or model.n_features != self.ramps_.n_columns:
             raise InputError(
-                "the model was not learned from these ramps as they are: give it what transform "
-                "returns, without scaling"
+                "the model was not learned from these ramps: give it what transform returns"
             )
         return Model(
             len(self.ramps_.knots),

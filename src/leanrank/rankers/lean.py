@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
 from leanrank._typing import BoolArray, Callback, FloatArray, Matrix
-from leanrank.data.dask import is_dask
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns, sample_step
@@ -31,37 +30,16 @@ from leanrank.model import Model
 from leanrank.model.summary import with_summary
 from leanrank.penalties.elastic_net import penalty_factors
 from leanrank.problem.sharded import Shards
+from leanrank.rankers import inputs, parameters
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.dask import ClusterData, lazy_predict
-from leanrank.rankers.inputs import (
-    Groups,
-    beside_features,
-    check_finite,
-    coded_columns,
-    read_frame,
-    warn_of_labels,
-    without_columns,
-)
+from leanrank.rankers.dask import ClusterData
 from leanrank.rankers.knots import directions, find_ramps
 from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
-from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    SHARE,
-    Constraints,
-    feature_number,
-    reject_unused,
-    report,
-    seed_of,
-    whole,
-    words,
-)
+from leanrank.rankers.parameters import SHARE, Constraints, whole, words
 from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.solvers.base import Solution
-
-if TYPE_CHECKING:
-    from typing import Self
 
 LINE_HEIGHT = 0.3
 """Standard deviation of a feature's line beside its ramps: a larger one makes lines cheaper."""
@@ -187,8 +165,8 @@ class LeanRanker(BaseRanker):
     callback: Callback | None = None
 
     _fits_on_cluster = True
+    _learned = "model_"
     _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
         "group_ratio": [SHARE, words("auto")],
         "max_pairs": [whole(0), words("auto")],
         "min_strength": [Interval(Real, 0, 1, closed="right")],
@@ -199,25 +177,24 @@ class LeanRanker(BaseRanker):
         return self.curves is not None
 
     def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
-        self._levels: dict[int, Groups] = {}
+        self._levels: dict[int, inputs.Groups] = {}
         self._left_out: list[str] = []
         return super()._data_and_labels(X, *args, **parts)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         loss = self._loss()
         if isinstance(data, ClusterData):
             self._learn_on_cluster(data, loss)
             return
         executor = make_executor(self.n_jobs)
-        warn_of_labels(data, self._names())
+        inputs.warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
         structure = self._structure(data, informative, executor)
         settings = self._settings(data, structure)
-        folds = divided(data, informative, self.n_folds, seed_of(self.random_state))
+        folds = divided(data, informative, self.n_folds, parameters.seed_of(self.random_state))
         search = Search(data, labels, loss, structure, settings, folds, executor)
         if folds:
-            self.strength_, sizes = search.run(partial(report, self))
+            self.strength_, sizes = search.run(partial(parameters.report, self))
         else:
             warn(
                 "LeanRanker has fewer than two queries with documents of different labels, so "
@@ -231,13 +208,15 @@ class LeanRanker(BaseRanker):
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
         """Choose by one held-out part; there are no pairs and no categories."""
         idle = ("categories", "heredity", "n_folds", "random_state")
-        reject_unused(self, idle if self.max_pairs == 0 else (*idle, "max_pairs"), "Dask")
+        parameters.reject_unused(
+            self, idle if self.max_pairs == 0 else (*idle, "max_pairs"), "Dask"
+        )
         shards: Shards = data.X
         if self.curves is not None and not (self.curves == "auto" and data.n_features > WIDE):
             shards = shards.in_ramps(self._ramps)
         settings = self._settings(data, Structure(shards, shards.ramps))  # type: ignore[arg-type]
         search = ShardedSearch(shards, loss, settings)
-        self.strength_, sizes = search.run(self.tol, partial(report, self))
+        self.strength_, sizes = search.run(self.tol, partial(parameters.report, self))
         at = self._keep_front(search, sizes)
         self._certify(sizes[at].solution)
         self.model_ = self.front_models_[at]
@@ -261,16 +240,15 @@ class LeanRanker(BaseRanker):
         options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
         loss = get_loss(self.loss, **options)
         if self.loss != "softmax":
-            reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
+            parameters.reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
         if not (loss.smooth and loss.offers("dual")):
             raise InputError(
-                f"LeanRanker needs a smooth loss with a dual, which {loss.name!r} is not: choose "
-                "softmax, domination, listnet, logistic or squared-hinge"
+                f"LeanRanker needs a smooth loss with a dual, such as softmax, not {loss.name!r}"
             )
         return loss
 
     def _ramps(
-        self, sample: Matrix, n_rows: int, levels: Mapping[int, Groups] | None = None
+        self, sample: Matrix, n_rows: int, levels: Mapping[int, inputs.Groups] | None = None
     ) -> RampColumns:
         many = self.curves == "auto" and self.n_informative_queries_ >= MANY_QUERIES
         ramps = find_ramps(MANY_SEGMENTS if many else self.curves, self._names(), sample, n_rows)
@@ -278,13 +256,13 @@ class LeanRanker(BaseRanker):
 
     def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
         """Leave out columns given as y or qid, and read those of texts as categories."""
-        self._left_out = beside_features(X, y=y, qid=qid)
-        X = without_columns(X, self._left_out)
-        read = read_frame(X)
+        self._left_out = inputs.beside_features(X, y=y, qid=qid)
+        X = inputs.without_columns(X, self._left_out)
+        read = inputs.read_frame(X)
         if read is None:
             return super()._validated(X, y, qid, parts, needs_y=needs_y)
         matrix, names, self._levels = read
-        check_finite(matrix, len(names), names, allow_nan=self._takes_nan)
+        inputs.check_finite(matrix, len(names), names, allow_nan=self._takes_nan)
         data = super()._validated(matrix, y, qid, parts, needs_y=needs_y)
         self.feature_names_in_ = np.array(names, dtype=object)
         return data
@@ -297,14 +275,19 @@ class LeanRanker(BaseRanker):
         if self.curves is None or wide:
             if levels or self.categories:
                 raise InputError("LeanRanker: categories need curves: leave curves out")
-            check_finite(X, data.n_features, self._names())
+            inputs.check_finite(X, data.n_features, self._names())
             return Structure(make_design(X, executor, data.query_ptr), None)
         if self.categories is not None:
             names, n_features = self._names(), data.n_features
             if sparse.issparse(X):
                 raise InputError("LeanRanker: categories need a dense X: give X.toarray()")
-            at = [feature_number(f, n_features, names, "categories") for f in self.categories]
-            X, more = coded_columns(np.asarray(X, np.float64), [j for j in at if j not in levels])
+            at = [
+                parameters.feature_number(f, n_features, names, "categories")
+                for f in self.categories
+            ]
+            X, more = inputs.coded_columns(
+                np.asarray(X, np.float64), [j for j in at if j not in levels]
+            )
             levels = levels | more
         rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
         ramps = self._ramps(X[rows[:: sample_step(len(rows))]], len(rows), levels)
@@ -345,10 +328,7 @@ class LeanRanker(BaseRanker):
         costs = self._by_feature("costs", self.n_features_in_, 0.0)
         costs = np.zeros(self.n_features_in_) if costs is None else np.ravel(costs)
         if len(costs) != self.n_features_in_ or not (np.isfinite(costs) & (costs >= 0)).all():
-            raise InputError(
-                f"costs must hold {self.n_features_in_} finite numbers, at least 0: give one per "
-                "feature, or a dict by feature"
-            )
+            raise InputError(f"costs must hold {self.n_features_in_} finite numbers, at least 0")
         return costs
 
     def _finish(self, search: Search, size: Size) -> None:
@@ -372,7 +352,6 @@ class LeanRanker(BaseRanker):
             )
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
-        del data, labels
         if self.model_.n_nonzero == 0:
             warn(
                 "LeanRanker learned a model without features, so every score is 0: no feature "
@@ -399,19 +378,13 @@ class LeanRanker(BaseRanker):
         check_is_fitted(self, "model_")
         return int(self.model_.n_nonzero)
 
-    @property
-    def sparsity_(self) -> float:
-        """Share of the features that the model reads."""
-        return self.n_features_ / max(1, self.n_features_in_)
+    def _checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
+        if self._levels and not reset:
+            return X  # the model reads the names of its categories
+        return super()._checked_features(inputs.without_columns(X, self._left_out), reset=reset)
 
-    def predict(self, X: Any) -> FloatArray:
-        """Score documents, in the order given; a higher score ranks first."""
-        check_is_fitted(self, "model_")
-        if is_dask(X):
-            return lazy_predict(self, X)
-        if self._levels:
-            return self.model_.predict(X)
-        return self.model_.predict(self._checked_features(without_columns(X, self._left_out)))
+    def _scores(self, X: Matrix) -> FloatArray:
+        return self.model_.predict(X)
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Return the model, which can be saved, sent and exported."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import Callback, FloatArray, IntArray
+from leanrank._typing import Callback, FloatArray
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
@@ -16,8 +17,9 @@ from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels, Loss
 from leanrank.problem.shard import Shard
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.lean_search import PATIENCE, Size, alpha_max, target_sizes
-from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.lean_search import PATIENCE, Size, target_sizes
+from leanrank.rankers.lean_structure import Settings, Structure, parts_within
+from leanrank.rankers.path import alpha_max
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -25,22 +27,11 @@ HELD_OUT = 5
 """One query in so many is held out, counted in each partition."""
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Weights of the queries of a partition.
-
-    Attributes
-    ----------
-    held_out : bool
-        Whether only held-out queries count, or only the others.
-    """
-
-    held_out: bool
-
-    def __call__(self, labels: Labels) -> Labels:
-        at = np.arange(len(labels.query_ptr) - 1)
-        given = 1.0 if labels.query_weight is None else labels.query_weight
-        return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == self.held_out))
+def _only(held_out: bool, labels: Labels) -> Labels:
+    """Return labels of which only held-out queries count, or only the others."""
+    at = np.arange(len(labels.query_ptr) - 1)
+    given = 1.0 if labels.query_weight is None else labels.query_weight
+    return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == held_out))
 
 
 class ShardedSearch:
@@ -59,12 +50,11 @@ class ShardedSearch:
         try:
             self.fitted, self.held_out, self.whole = (
                 ShardedProblem(shards, loss, relabel=relabel)
-                for relabel in (HeldOut(False), HeldOut(True), None)
+                for relabel in (partial(_only, False), partial(_only, True), None)
             )
         except NoLevelsError as error:
             raise InputError(
-                "LeanRanker holds a fifth of the queries out, but too few have documents of "
-                "different labels: give X.compute()"
+                "too few queries with different labels to hold a fifth out: give X.compute()"
             ) from error
 
     def run(self, tol: float, report: Callback) -> tuple[float, list[Size]]:
@@ -105,30 +95,19 @@ class ShardedSearch:
 
     def spreads(self, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each feature's part of the scores, within queries."""
-        found = self.shards.map(_squares, self.shards.ramps, w, self.structure.owner)
+        found = self.shards.map(_squares, self.shards.ramps, w)
         squares, counts = (np.sum(each, axis=0) for each in zip(*found, strict=True))
-        out = np.zeros(self.structure.n_features)
-        out[: len(squares)] = np.sqrt(squares / max(1, counts))
-        return out
+        return np.asarray(np.sqrt(squares / max(1, counts)))
 
 
-def _squares(
-    shard: Shard, ramps: RampColumns | None, w: FloatArray, owner: IntArray
-) -> tuple[FloatArray, int]:
+def _squares(shard: Shard, ramps: RampColumns | None, w: FloatArray) -> tuple[FloatArray, int]:
     """Return the sums of squares within queries of what each feature adds, and how many rows."""
-    data = shard.data
-    out = np.zeros(int(owner.max(initial=-1)) + 1)
-    sizes = np.diff(data.query_ptr)[data.informative]
-    if not len(sizes):
+    data, serial = shard.data, SerialExecutor()
+    out, sizes = np.zeros(data.n_features), np.diff(data.query_ptr)
+    if not data.informative.any():
         return out, 0
-    serial = SerialExecutor()
     design = make_design(data.X, serial, data.query_ptr)
-    if ramps is not None:
-        design = ramp_design(data.X, ramps, serial)
-    rows = np.repeat(data.informative, np.diff(data.query_ptr))
-    starts = np.cumsum(sizes) - sizes
-    for term in np.unique(owner[np.flatnonzero(w)]).tolist():
-        added = design.matvec(np.where(owner == term, w, 0.0))[rows]
-        means = np.add.reduceat(added, starts) / sizes
-        out[term] = np.sum((added - np.repeat(means, sizes)) ** 2)
-    return out, int(sizes.sum())
+    structure = Structure(design if ramps is None else ramp_design(data.X, ramps, serial), ramps)
+    for term, part in parts_within(structure, w, sizes, data.informative):
+        out[term] = np.sum(part**2)
+    return out, int(sizes[data.informative].sum())

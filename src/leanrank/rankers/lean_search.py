@@ -19,9 +19,9 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
-from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.lean_structure import Settings, Structure
+from leanrank.rankers.lean_structure import Settings, Structure, parts_within
+from leanrank.rankers.path import alpha_max
 from leanrank.rankers.surfaces import find_pairs, rescaled
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
@@ -38,21 +38,25 @@ stand for all in its Hessian."""
 
 
 class Part:
-    """The problem of some of the queries: a fold's training queries, or all.
+    """The problem of some of the queries: all, or all but those of a fold.
 
     Attributes
     ----------
     weight : array
         Of each query; 0 if it takes no part.
+    queries, rows : array
+        The informative queries that are held out, and which documents are.
     top : float
         The strength of an empty model, to which others are relative.
     structure, w
         The columns that the part's model may use, and its weights.
     """
 
-    def __init__(self, search: Search, weight: FloatArray) -> None:
-        self.search, self.weight = search, weight
-        self.plan = search.loss.prepare(replace(search.labels, query_weight=weight))
+    def __init__(self, search: Search, held_out: BoolArray) -> None:
+        self.search, self.weight = search, np.where(held_out, 0.0, search.query_weight)
+        self.plan = search.loss.prepare(replace(search.labels, query_weight=self.weight))
+        self.queries = np.flatnonzero(held_out & search.informative)
+        self.rows = np.repeat(held_out, search.sizes_of_queries)
         self.top = 0.0
         self.structure = search.structure
         self.w = np.zeros(search.structure.design.n_features)
@@ -80,58 +84,12 @@ class Part:
         self.top, w = alpha_max(problem, penalty)
         return problem, penalty, w
 
-
-class Fold(Part):
-    """The queries of one fold held out, a model fitted to the others."""
-
-    def __init__(self, search: Search, held_out: BoolArray) -> None:
-        super().__init__(search, np.where(held_out, 0.0, search.query_weight))
-        self.held_out = held_out
-        self.queries = np.flatnonzero(held_out & search.informative)
-        self.rows = np.repeat(held_out, np.diff(search.labels.query_ptr))
-
     def losses(self, u: FloatArray) -> FloatArray:
         """Return the loss of each held-out query at scores of all documents."""
         search = self.search
         g = np.zeros(len(u))
         found = [search.loss.evaluate(search.plan, q, q + 1, u, g) for q in self.queries.tolist()]
         return np.array(found) / (search.share[self.queries] * search.total)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Held-out results of one way of fitting.
-
-    Attributes
-    ----------
-    loss : array
-        By query; NaN for queries that no fold holds out.
-    """
-
-    loss: FloatArray
-    weight: FloatArray
-
-    @property
-    def mean(self) -> float:
-        """Mean over queries, by their weights."""
-        return self._mean_and_error(self.loss)[0]
-
-    @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return self._mean_and_error(self.loss)[1]
-
-    def gain_over(self, other: Judged) -> tuple[float, float]:
-        """Return by how much the mean loss is lower than another's, and the standard error."""
-        return self._mean_and_error(other.loss - self.loss)
-
-    def _mean_and_error(self, values: FloatArray) -> tuple[float, float]:
-        known = ~np.isnan(values)
-        if not known.any():
-            return np.nan, np.nan
-        share = self.weight[known] / self.weight[known].sum()
-        mean = float(share @ values[known])
-        return mean, float(np.sqrt(np.sum((share * (values[known] - mean)) ** 2)))
 
 
 @dataclass(frozen=True)
@@ -160,10 +118,13 @@ class Size:
         return sorted(self.structure.features_of(self.structure.used(self.solution.w)))
 
 
+@dataclass
 class Search:
     """The choices for one data set.
 
-    Parameters
+    Held-out losses are arrays by query, NaN for queries that no fold holds out.
+
+    Attributes
     ----------
     data : RankingData
     labels : Labels
@@ -171,36 +132,42 @@ class Search:
     structure : Structure
         All columns of one feature.
     settings : Settings
-    folds : list of array of bool
+    held_out : list of array of bool
         Which queries each fold holds out.
     executor : Executor
     """
 
-    def __init__(
-        self,
-        data: RankingData,
-        labels: Labels,
-        loss: Loss[Any],
-        structure: Structure,
-        settings: Settings,
-        folds: Sequence[BoolArray],
-        executor: Executor,
-    ) -> None:
-        self.data, self.labels, self.loss, self.settings = data, labels, loss, settings
-        self.structure, self.executor = structure, executor
-        n_queries = len(labels.query_ptr) - 1
-        given = labels.query_weight
-        self.query_weight = np.ones(n_queries) if given is None else np.asarray(given, np.float64)
-        self.plan = loss.prepare(labels)
+    data: RankingData
+    labels: Labels
+    loss: Loss[Any]
+    structure: Structure
+    settings: Settings
+    held_out: Sequence[BoolArray]
+    executor: Executor
+
+    def __post_init__(self) -> None:
+        self.sizes_of_queries = np.diff(self.labels.query_ptr)
+        given = self.labels.query_weight
+        self.query_weight = np.ones(self.data.n_queries) if given is None else np.asarray(given)
+        self.plan = self.loss.prepare(self.labels)
         self.informative = np.asarray(self.plan.scale > 0)
         weight = np.where(self.informative, self.query_weight, 0.0)
+        self.total = 1.0
         if isinstance(self.plan, ListNetPlan):
             weight = self.plan.scale  # which may emphasise some queries
-        self.total = float(weight.sum()) if isinstance(self.plan, ListNetPlan) else 1.0
+            self.total = float(weight.sum())
         self.share = weight / weight.sum()
-        self.folds = [Fold(self, held_out) for held_out in folds]
+        self.folds = [Part(self, held_out) for held_out in self.held_out]
+        self.whole = Part(self, np.zeros(self.data.n_queries, dtype=bool))
 
-        self.whole = Part(self, self.query_weight)
+    def mean_and_error(self, values: FloatArray) -> tuple[float, float]:
+        """Return the mean over held-out queries, by their weights, and its standard error."""
+        known = ~np.isnan(values)
+        if not known.any():
+            return np.nan, np.nan
+        share = self.share[known] / self.share[known].sum()
+        mean = float(share @ values[known])
+        return mean, float(np.sqrt(np.sum((share * (values[known] - mean)) ** 2)))
 
     def run(self, report: Callback) -> tuple[float, list[Size]]:
         """Choose curves, jumps or lines, the strength and pairs; fit every size of model.
@@ -213,13 +180,14 @@ class Search:
             if self.settings.jumps:
                 tried["jumps"] = replace(structure, jumps=True)
             tried["lines"] = replace(structure, straight=True)
-        best: Judged | None = None
+        best: FloatArray | None = None
         for choice, other in tried.items():
-            own_at, judged, own = self.path(other)
-            report({"choice": choice, "strength": float(strengths[own_at]), "loss": judged.mean})
-            gain, error = (1.0, 0.0) if best is None else judged.gain_over(best)
+            own_at, losses, own = self.path(other)
+            loss, _ = self.mean_and_error(losses)
+            report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})
+            gain, error = (1.0, 0.0) if best is None else self.mean_and_error(best - losses)
             if gain > error:
-                structure, at, best, weights = other, own_at, judged, own
+                structure, at, best, weights = other, own_at, losses, own
                 tops = [fold.top for fold in self.folds]
         for fold, w, top in zip(self.folds, weights, tops, strict=True):
             fold.structure, fold.w, fold.top = structure, w, top
@@ -249,24 +217,21 @@ class Search:
         strengths = self.settings.strengths
         found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
         weights = [w for _, w in found]
-        best: tuple[Judged, float, list[FloatArray]] | None = None
+        tried = []
         for strength in map(float, strengths[max(at - 1, 0) : at + 2]):
-            judged = self.unjudged()
-            for k, (fold, (structure, _)) in enumerate(zip(self.folds, found, strict=True)):
-                problem, penalty = fold.problem(structure), self.settings.penalty(structure)
-                weights[k] = fold.solve(problem, penalty, strength, weights[k]).w
-                judged.loss[fold.queries] = fold.losses(problem.scores(weights[k]))
-            if best is None or judged.mean < best[0].mean:
-                best = judged, strength, list(weights)
-        assert best is not None
-        judged, strength, weights = best
+            begun = [
+                (fold.problem(structure), self.settings.penalty(structure))
+                for fold, (structure, _) in zip(self.folds, found, strict=True)
+            ]
+            losses, weights = self._fitted_folds(begun, strength, weights)
+            tried.append((self.mean_and_error(losses)[0], strength, weights))
+        loss, strength, weights = min(tried, key=lambda each: each[0])
         curves, surfaces = self.unjudged(), self.unjudged()
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
             for of, own, v in ((curves, fold.structure, fold.w), (surfaces, structure, w)):
-                u = rescaled(self, fold, fold.problem(own).scores(v))
-                of.loss[fold.queries] = fold.losses(u)
-        gain, error = surfaces.gain_over(curves)
-        told = {"strength": strength, "loss": judged.mean, "gain": gain, "error": error}
+                of[fold.queries] = fold.losses(rescaled(self, fold, fold.problem(own).scores(v)))
+        gain, error = self.mean_and_error(curves - surfaces)
+        told = {"strength": strength, "loss": loss, "gain": gain, "error": error}
         report({"choice": "pairs", **told})
         if not gain > error:
             return float(strengths[at])
@@ -286,13 +251,13 @@ class Search:
         runs = [self.shrink(fold, strength, sizes) for fold in self.folds]
         found = []
         for structure, solution, dropped in self.shrink(whole, strength, sizes):
-            judged, scores = self.unjudged(), np.full(len(self.data.y), np.nan)
+            losses, scores = self.unjudged(), np.full(len(self.data.y), np.nan)
             for fold, run in zip(self.folds, runs, strict=True):
                 own, fitted, _ = next(run)
                 u = fold.problem(own).scores(fitted.w)
-                judged.loss[fold.queries] = fold.losses(u)
+                losses[fold.queries] = fold.losses(u)
                 scores[fold.rows] = u[fold.rows]
-            row = self._row(structure, solution.w, judged, scores)
+            row = self._row(structure, solution.w, losses, scores)
             found.append(Size(structure, solution, dropped, row))
         return found
 
@@ -302,7 +267,7 @@ class Search:
         return self.whole.top
 
     def _row(
-        self, structure: Structure, w: FloatArray, judged: Judged, scores: FloatArray
+        self, structure: Structure, w: FloatArray, losses: FloatArray, scores: FloatArray
     ) -> dict[str, Any]:
         """Return a row of the front, with held-out measures if queries were held out.
 
@@ -316,7 +281,7 @@ class Search:
         known = ~np.isnan(scores)
         if not known.any():
             return row
-        row |= {"loss": judged.mean, "loss_error": judged.error}
+        row["loss"], row["loss_error"] = self.mean_and_error(losses)
         y, qid = self.data.y[known], self.data.qid[known]
         found = evaluate(y, scores[known], qid, measures=["ndcg@10", "map"])
         for name, values in found.per_query.items():
@@ -326,41 +291,44 @@ class Search:
                 row |= {name: float(found.means[name]), f"{name}_error": error}
         return row
 
-    def unjudged(self) -> Judged:
+    def unjudged(self) -> FloatArray:
         """Return an empty table of held-out losses."""
-        return Judged(np.full(len(self.share), np.nan), self.share)
+        return np.full(self.data.n_queries, np.nan)
 
-    def path(self, structure: Structure) -> tuple[int, Judged, list[FloatArray]]:
+    def path(self, structure: Structure) -> tuple[int, FloatArray, list[FloatArray]]:
         """Follow the path of all folds; return the best strength, its losses and its weights.
 
         It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths.
         """
         begun = [fold.start(structure) for fold in self.folds]
         weights = [w for _, _, w in begun]
-        found: list[tuple[Judged, list[FloatArray]]] = []
+        problems = [(problem, penalty) for problem, penalty, _ in begun]
+        found: list[tuple[FloatArray, list[FloatArray]]] = []
+        means: list[float] = []
         for at, strength in enumerate(self.settings.strengths):
-            judged = self.unjudged()
-            for k, (fold, (problem, penalty, _)) in enumerate(zip(self.folds, begun, strict=True)):
-                weights[k] = fold.solve(problem, penalty, float(strength), weights[k]).w
-                judged.loss[fold.queries] = fold.losses(problem.scores(weights[k]))
-            found.append((judged, list(weights)))
-            means = [each.mean for each, _ in found]
+            losses, weights = self._fitted_folds(problems, float(strength), weights)
+            found.append((losses, weights))
+            means.append(self.mean_and_error(losses)[0])
             if at - int(np.argmin(means)) >= PATIENCE:
                 break
         best = int(np.argmin(means))
         return best, *found[best]
 
+    def _fitted_folds(
+        self, problems: Sequence[tuple[MemoryProblem, Any]], strength: float, w: list[FloatArray]
+    ) -> tuple[FloatArray, list[FloatArray]]:
+        """Solve the problem of each fold; return the losses of its own queries and the weights."""
+        losses, weights = self.unjudged(), []
+        for fold, (problem, penalty), start in zip(self.folds, problems, w, strict=True):
+            weights.append(fold.solve(problem, penalty, strength, start).w)
+            losses[fold.queries] = fold.losses(problem.scores(weights[-1]))
+        return losses, weights
+
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each term's part of the scores, within queries."""
         out = np.zeros(structure.n_features + len(structure.pairs))
-        sizes = np.diff(self.labels.query_ptr)
-        rows = np.repeat(self.informative, sizes)
-        counts = sizes[self.informative]
-        starts = np.cumsum(counts) - counts
-        for term in structure.used(w).tolist():
-            part = structure.design.matvec(np.where(structure.owner == term, w, 0.0))[rows]
-            means = np.add.reduceat(part, starts) / counts
-            out[term] = np.std(part - np.repeat(means, counts))
+        for term, part in parts_within(structure, w, self.sizes_of_queries, self.informative):
+            out[term] = np.std(part)
         return out
 
     def by_feature(self, structure: Structure, w: FloatArray) -> FloatArray:
@@ -433,18 +401,6 @@ def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatA
         own = w[active[at]]
         found[j] = 0.5 * own @ np.linalg.solve(inverse[np.ix_(at, at)], own)
     return found
-
-
-def alpha_max(problem: Problem, penalty: Any) -> tuple[float, FloatArray]:
-    """Return the strength of an empty model, and its weights, those of unpenalised features."""
-    w = np.zeros(problem.n_features)
-    free = penalty.free & ~penalty.excluded
-    if free.any():
-        w = Newton(tol=1e-8).solve(problem, penalty.only_free()).w
-    problem.at(w)
-    gradient = problem.gradient()
-    gradient[free] = 0.0
-    return penalty.alpha_max_ratio(gradient), w
 
 
 def target_sizes(most: int) -> list[int]:

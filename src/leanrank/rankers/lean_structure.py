@@ -6,7 +6,7 @@ holds the knots and the weights of these columns as well, for the features that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from leanrank.execution import cached_property
 from leanrank.model import Curve, Model, Surface
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
+from leanrank.rankers.knots import column_parts
 
 JUMP_RATIO = 0.05
 """Share of the norm for curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
@@ -83,12 +84,9 @@ class Structure:
 
     def features_of(self, owners: IntArray) -> set[int]:
         """Return the features that terms read."""
-        found: set[int] = set()
-        for owner in owners.tolist():
-            found.update(
-                (owner,) if owner < self.n_features else self.pairs[owner - self.n_features]
-            )
-        return found
+        n = self.n_features
+        terms = ((one,) if one < n else self.pairs[one - n] for one in owners.tolist())
+        return {feature for term in terms for feature in term}
 
     def used(self, w: FloatArray) -> IntArray:
         """Return the terms with a weight that is not zero: features, then pairs."""
@@ -132,27 +130,19 @@ class Settings:
 
     def penalty(self, structure: Structure, dropped: IntArray | None = None) -> Any:
         """Return the penalty at strength 1; terms of dropped features are excluded."""
-        owner, n_features = structure.owner, structure.n_features
-        factors = np.ones(len(owner))
-        signs = np.zeros(len(owner))
-        single = owner < n_features
-        if self.factors is not None:
-            of_pairs = [max(self.factors[f], self.factors[g]) for f, g in structure.pairs]
-            factors = np.concatenate((self.factors, of_pairs))[owner]
-        if structure.ramps is not None:
-            n_curved = structure.ramps.n_columns
-            if structure.straight:
-                factors[:n_curved][structure.ramps.is_bend] = np.inf
-            if self.signs is not None:
-                signs[:n_curved] = np.where(structure.ramps.is_gap, 0.0, self.signs[owner[single]])
-        elif self.signs is not None:
-            signs = self.signs
-        if dropped is not None and len(dropped):
-            gone = np.zeros(n_features, dtype=bool)
-            gone[dropped] = True
-            lost = [gone[f] or gone[g] for f, g in structure.pairs]
-            factors[np.concatenate((gone, np.array(lost, dtype=bool)))[owner]] = np.inf
-        if structure.ramps is None:
+        owner, ramps = structure.owner, structure.ramps
+        pairs = np.array(structure.pairs, dtype=np.int64).reshape(-1, 2)
+        gaps = np.zeros(len(owner), dtype=bool)
+        if ramps is not None:
+            gaps[: ramps.n_columns] = ramps.is_gap
+        factors, signs = column_parts(owner, pairs, gaps, self.factors, self.signs)
+        factors = np.ones(len(owner)) if factors is None else factors
+        if ramps is not None and structure.straight:
+            factors[: ramps.n_columns][ramps.is_bend] = np.inf
+        if dropped is not None:
+            gone = np.isin(np.arange(structure.n_features), dropped)
+            factors[np.append(gone, gone[pairs].any(axis=1))[owner]] = np.inf
+        if ramps is None:
             return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
         ratio = self.ratio(structure)
         return GroupPenalty.build(
@@ -188,6 +178,20 @@ def divided(
     return folds
 
 
+def parts_within(
+    structure: Structure, w: FloatArray, sizes: IntArray, counted: BoolArray
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield each term in use, and its part of the scores less the mean of the query.
+
+    ``sizes`` are those of all queries, and only those that are ``counted`` have rows.
+    """
+    rows, sizes = np.repeat(counted, sizes), sizes[counted]
+    starts = np.cumsum(sizes) - sizes
+    for term in structure.used(w).tolist():
+        part = structure.design.matvec(np.where(structure.owner == term, w, 0.0))[rows]
+        yield term, part - np.repeat(np.add.reduceat(part, starts) / sizes, sizes)
+
+
 def terms_of(
     structure: Structure, w: FloatArray, of_query: Any
 ) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
@@ -213,32 +217,29 @@ def record_of(
         "alpha": float(alpha), "emphasis": float(emphasis), "straight": structure.straight,
         "group_ratio": settings.ratio(structure),
     }  # fmt: skip
-    ramps = structure.ramps
-    both = ("factor", settings.factors), ("sign", settings.signs)
-    given = {name: values for name, values in both if values is not None}
-    parameters = [{name: float(values[j]) for name, values in given.items()} for j in used]
-    if ramps is None:
-        record["columns"] = [
-            {"feature": j, **own, "weights": [float(w[j])]}
-            for j, own in zip(used, parameters, strict=True)
-        ]
-        return record
-    columns = []
-    for j, own in zip(used, parameters, strict=True):
-        begin, end = ramps.starts[j : j + 2].tolist()
-        places = {"knots": ramps.knots[j].tolist(), "line": float(ramps.rate[j])}
-        if j in ramps.levels:
-            places = {"groups": len(ramps.levels[j])}
-        weights = w[begin:end].tolist()
-        gap = bool(ramps.gap[j])
-        columns.append({"feature": j, **own, **places, "gap": gap, "weights": weights})
-    pairs = w[ramps.n_columns :].reshape(-1, PER_PAIR)
+    ramps, columns = structure.ramps, []
+    given = {"factor": settings.factors, "sign": settings.signs}
+    for j in used:
+        column: dict[str, Any] = {"feature": j}
+        column |= {name: float(of[j]) for name, of in given.items() if of is not None}
+        if ramps is None:
+            column["weights"] = [float(w[j])]
+        else:
+            begin, end = ramps.starts[j : j + 2].tolist()
+            if j in ramps.levels:
+                column["groups"] = len(ramps.levels[j])
+            else:
+                column |= {"knots": ramps.knots[j].tolist(), "line": float(ramps.rate[j])}
+            column |= {"gap": bool(ramps.gap[j]), "weights": w[begin:end].tolist()}
+        columns.append(column)
     record["columns"] = columns
-    record["pairs"] = [
-        {"features": list(pair), "weights": own.tolist()}
-        for pair, own in zip(structure.pairs, pairs, strict=True)
-        if every or own.any()
-    ]
+    if ramps is not None:
+        pairs = w[ramps.n_columns :].reshape(-1, PER_PAIR)
+        record["pairs"] = [
+            {"features": list(pair), "weights": own.tolist()}
+            for pair, own in zip(structure.pairs, pairs, strict=True)
+            if every or own.any()
+        ]
     return record
 
 
@@ -280,10 +281,7 @@ class Record:
         """Read the record of a model that LeanRanker made."""
         made = model.provenance.get("training") or {}
         if model.provenance.get("algorithm") != "LeanRanker" or "columns" not in made:
-            raise ModelError(
-                "the model does not say which problem it solves, so it cannot be solved again: "
-                "train it with LeanRanker of this release"
-            )
+            raise ModelError("the model does not say which problem it solves: train a LeanRanker")
         try:
             return cls._read(model, made)
         except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -16,10 +16,9 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
-from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import held_out_data
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses, report, seed_of
-from leanrank.rankers.path import descending, measure_models
+from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, report, seed_of
+from leanrank.rankers.path import BaseLinearRanker, descending, measure_models
 from leanrank.rankers.rankrls import centred_on_queries
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.greedy import make_state
@@ -27,7 +26,7 @@ from leanrank.solvers.least_squares.greedy_search import Choice, forward, nested
 from leanrank.solvers.least_squares.spectrum import factorise, leave_query_out_scores
 
 MOST_SELECTED = 50
-"""Default of ``max_features`` without a budget."""
+"""Default of ``max_features``."""
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +50,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
-        Limit of "auto"; by default 50, or what ``budget`` allows.
+        Limit of "auto"; by default 50.
     select_by : str, default="criterion"
         For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
         scores of each size.
@@ -70,10 +69,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     candidates : int, optional
         Number of features to try per step, drawn at random; with "low" or "back" it shortens the
         time.
-    costs : array-like or dict by feature, optional
-        Cost of each feature; features are chosen by gain per cost.
-    budget : float, optional
-        Largest total cost; with "auto", features are added while they are affordable.
     random_state : int, RandomState or None, default=0
         For ``candidates``.
     n_jobs : int, optional
@@ -129,25 +124,21 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     memory: str = "standard"
     fitting: str = "pre"
     candidates: int | None = None
-    costs: Any = None
-    budget: float | None = None
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: int = 0
 
-    _constraints: ClassVar[Constraints] = {**CONSTRAINTS, "alpha": [POSITIVE]}
+    _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE]}
     _used_with: ClassVar[Uses] = {
         "memory": ("fitting", ("pre",)),
         **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
     }
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         alpha = float(self.alpha)
-        if self.budget is not None and self.costs is None:
-            raise InputError("budget needs costs: give the cost of each feature")
         n_steps = self._count_steps(data.n_features)
-        choice = self._choice(data.n_features)
+        generator = np.random.default_rng(seed_of(self.random_state))
+        choice = Choice(data.n_features, self.candidates, generator)
         executor = make_executor(self.n_jobs)
         centred = centred_on_queries(data, labels)
         warn_of_single_query(centred, "features are chosen by the training error")
@@ -157,11 +148,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         subsets = forward(
             state, n_steps, choice, lambda residual: self._on_left_out(residual, centred, data)
         )
-        if not subsets:
-            raise InputError(
-                f"budget={self.budget} is below the cost of every feature: the cheapest costs "
-                f"{0.0 if choice.costs is None else choice.costs.min():g}"
-            )
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
         self.subsets_ = [subset.features for subset in subsets]
         self.criterion_path_ = np.array([subset.criterion for subset in subsets])
@@ -224,27 +210,10 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def _count_steps(self, n_features: int) -> int:
         wanted = self.n_features_to_select
         if wanted == "auto":
-            most = self.max_features
-            if most is None:
-                most = n_features if self.budget is not None else MOST_SELECTED
-            return min(n_features, int(most))
+            return min(n_features, int(self.max_features or MOST_SELECTED))
         if int(wanted) > n_features:
-            raise InputError(
-                f"n_features_to_select={wanted} is more than the {n_features} features of X"
-            )
+            raise InputError(f"n_features_to_select={wanted} is more than {n_features} features")
         return int(wanted)
-
-    def _choice(self, n_features: int) -> Choice:
-        costs = self._by_feature("costs", n_features, 0.0)
-        if costs is not None and not (
-            costs.shape == (n_features,) and (np.isfinite(costs) & (costs >= 0)).all()
-        ):
-            raise InputError(
-                f"costs must be {n_features} finite numbers, one per feature, none negative"
-            )
-        budget = np.inf if self.budget is None else float(self.budget)
-        generator = np.random.default_rng(seed_of(self.random_state))
-        return Choice(n_features, self.candidates, costs, budget, generator)
 
     def transform(self, X: Any) -> Any:
         """Keep the columns of the selected features, in their order in X; also of a RankingData."""
@@ -314,7 +283,6 @@ class RankRLSCV(BaseLinearRanker):
     n_jobs: int | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         grid = descending(self.alphas)[::-1]
         if grid[0] <= 0:
             raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
@@ -379,10 +347,7 @@ def measure_scores(
 def warn_of_single_query(centred: Centred, what: str) -> None:
     """Warn that leave-query-out cannot choose."""
     if centred.only_query >= 0:
-        warn(
-            "only one query has labels that differ, and without it there is no model, so "
-            f"leave-query-out says nothing: {what}; give qid, or choose by validation"
-        )
+        warn(f"only one query has labels that differ, so it cannot be left out: {what}; give qid")
 
 
 def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:

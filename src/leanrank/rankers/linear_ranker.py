@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -27,26 +27,13 @@ from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.dask import relabelling
-from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.knots import curve_design, curve_parts
-from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    Constraints,
-    Uses,
-    reject_unused,
-    report,
-    words,
-)
+from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
+from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
 from leanrank.rankers.surfaces import pairs_of
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
-from leanrank.solvers.newton.solver import Newton
-
-if TYPE_CHECKING:
-    from leanrank.rankers.path import Path
-
 
 NAMED = ("l1", "l2", "elastic-net", "groups")
 """Penalties by name; a penalty object says by itself what the other parameters would."""
@@ -168,10 +155,7 @@ class LinearRanker(BaseLinearRanker):
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss has the last word
     _fits_on_cluster = True
-    _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "penalty": [words(*NAMED), Penalty],
-    }
+    _constraints: ClassVar[Constraints] = {"penalty": [words(*NAMED), Penalty]}
     _used_with: ClassVar[Uses] = {
         **dict.fromkeys(("monotone", "pairs"), ("curves", None)),
         "l1_ratio": ("penalty", ("elastic-net", "groups")),
@@ -229,10 +213,8 @@ class LinearRanker(BaseLinearRanker):
         penalty = self.penalty
         if isinstance(penalty, Penalty):
             if len(penalty.excluded) != n_features:
-                raise InputError(
-                    f"the penalty is made for {len(penalty.excluded)} features but X has "
-                    f"{n_features}: make it for as many"
-                )
+                made = len(penalty.excluded)
+                raise InputError(f"the penalty is for {made} features but X has {n_features}")
             return penalty.times(alpha)
         given = {"l1": 1.0, "l2": 0.0}.get(penalty, self.l1_ratio)
         if given is None:
@@ -283,7 +265,6 @@ class LinearRanker(BaseLinearRanker):
         return solutions
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         problem = self._make_problem(data.X, labels)
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is not None:
@@ -326,14 +307,7 @@ class LinearRanker(BaseLinearRanker):
     def _first_entry(self, problem: Problem) -> tuple[float, FloatArray]:
         """Return the alpha_max of a problem and the weights of the unpenalised features there."""
         unit = self._make_penalty(1.0, problem.n_features)
-        free = unit.free & ~unit.excluded
-        w = np.zeros(problem.n_features)
-        if free.any():
-            w = Newton(tol=min(self.tol, 1e-8)).solve(problem, unit.only_free()).w
-        problem.at(w)
-        gradient = problem.gradient()
-        gradient[free] = 0.0
-        return unit.alpha_max_ratio(gradient), w
+        return alpha_max(problem, unit, min(self.tol, 1e-8))
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
         top = self._first_entry(self._make_problem(data.X, labels))[0]
@@ -344,61 +318,13 @@ class LinearRanker(BaseLinearRanker):
             return f"alpha={self.alpha:g} is below alpha_max={top:.3g}, so {remedy}"
         return f"lower alpha={self.alpha:g} below alpha_max={top:.3g}"
 
-    @available_if(lambda self: self._has_strength)
-    def path(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        alphas: Iterable[float] | None = None,
-        n_alphas: int = 50,
-        alpha_min_ratio: float = 1e-3,
-        validation: Any = None,
-        measures: Sequence[str] = ("ndcg@10",),
-        convention: str = "standard",
-        **options: Any,
-    ) -> Path:
-        """Solve for a descending sequence of alphas, each started where the last one ended.
-
-        Parameters
-        ----------
-        X, y, qid : as for fit
-        alphas : iterable of float, optional
-            Instead of ``n_alphas`` values from alpha_max down to ``alpha_min_ratio`` times it.
-        n_alphas : int
-        alpha_min_ratio : float
-        validation : RankingData or (X, y, qid), optional
-            Where to measure each model.
-        measures : sequence of str
-        convention : str
-        **options
-            What else ``fit`` takes.
-
-        Returns
-        -------
-        Path
-        """
-        from leanrank.rankers.path import alpha_grid, descending, path_of
-
-        twin = clone(self).set_params(callback=self.callback)  # not a copy of it
-        data, labels = twin._data_and_labels(X, y, qid, **options)
-        held_out = held_out_data(twin, validation)
-        twin._count_queries(data, labels)
-        with single_threaded_blas():
-            problem = twin._make_problem(data.X, labels)
-            if alphas is None:
-                top, w = twin._first_entry(problem)
-                grid = alpha_grid(top, n_alphas, alpha_min_ratio)
-            else:
-                grid, w = descending(alphas), np.zeros(problem.n_features)
-            solutions = twin._solve_path(problem, grid, w)
-        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
-        if short:
-            warn(
-                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
-                f"above a relative duality gap of tol={self.tol:g}: raise max_iter or tol",
-                ConvergenceWarning,
-            )
-        twin.set_params(callback=None)
-        return path_of(twin, grid, solutions, held_out, measures, convention)
+    def _path(
+        self, data: RankingData, labels: Labels, alphas: Iterable[float] | None, **grid: Any
+    ) -> tuple[FloatArray, list[Solution]]:
+        problem = self._make_problem(data.X, labels)
+        if alphas is not None:
+            strengths, w = descending(alphas), np.zeros(problem.n_features)
+        else:
+            top, w = self._first_entry(problem)
+            strengths = alpha_grid(top, **grid)
+        return strengths, self._solve_path(problem, strengths, w)

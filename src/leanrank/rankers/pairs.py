@@ -14,37 +14,12 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
-from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    Constraints,
-    Uses,
-    changed,
-    feature_number,
-    fixed,
-    reject_unused,
-    words,
-)
+from leanrank.rankers import parameters
+from leanrank.rankers.parameters import Constraints, Uses, fixed, words
 from leanrank.rankers.stochastic import StochasticRanker
-from leanrank.solvers.sampling.coregularised import (
-    ViewedBlock,
-    ViewedState,
-    Views,
-    descend_views,
-    listed_views,
-    make_viewed_block,
-    random_views,
-    start_views,
-)
-from leanrank.solvers.sampling.pair_descent import (
-    PairBlock,
-    PairRule,
-    PairState,
-    descend,
-    largest_pair,
-    make_pair_block,
-    schedule_code,
-    start_pairs,
-)
+from leanrank.solvers.sampling import coregularised, pair_descent
+from leanrank.solvers.sampling.coregularised import ViewedBlock, ViewedState
+from leanrank.solvers.sampling.pair_descent import PairBlock, PairRule, PairState
 
 
 @dataclass(eq=False, repr=False)
@@ -68,15 +43,17 @@ class SampledPairRanker(StochasticRanker):
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         importance = getattr(self, "importance", None)
-        return make_pair_block(data.X, labels, over=self.sampling, importance=importance)
+        return pair_descent.make_pair_block(
+            data.X, labels, over=self.sampling, importance=importance
+        )
 
     def _rule(self, block: PairBlock) -> PairRule:
         """Return the parameters of a step."""
         eta0 = self.eta0
         if eta0 is None:  # a step about settles the largest pair
-            largest = largest_pair(block.rows, block.index, block.width)
+            largest = pair_descent.largest_pair(block.rows, block.index, block.width)
             eta0 = rate_for(pair_loss(self.loss).pair_steepness * largest)
-        schedule, power = schedule_code(self.learning_rate), float(self.power_t)
+        schedule, power = pair_descent.schedule_code(self.learning_rate), float(self.power_t)
         return PairRule(loss=self.loss, schedule=schedule, eta0=float(eta0), power=power)
 
     def _averages(self) -> bool:
@@ -84,12 +61,12 @@ class SampledPairRanker(StochasticRanker):
         return bool(getattr(self, "average", False))
 
     def _begin(self, block: PairBlock, n_features: int, seed: int, n_passes: int) -> PairState:
-        del n_passes
-        return start_pairs(self._rule(block), n_features, seed, average=self._averages())
+        return pair_descent.start_pairs(
+            self._rule(block), n_features, seed, average=self._averages()
+        )
 
     def _pass(self, state: PairState, block: PairBlock, order: IntArray) -> float:
-        del order
-        return descend(state, block, self.n_steps)
+        return pair_descent.descend(state, block, self.n_steps)
 
 
 def rate_for(size: float) -> float:
@@ -100,10 +77,7 @@ def rate_for(size: float) -> float:
 def check_pegasos(learning_rate: str, l2: float) -> None:
     """Reject a schedule that would divide by zero."""
     if learning_rate == "pegasos" and not l2 > 0.0:
-        raise InputError(
-            "learning_rate='pegasos' divides by the strength of the ℓ2 penalty, which is 0: give "
-            "a positive alpha and l1_ratio=0, or choose learning_rate='optimal'"
-        )
+        raise InputError("learning_rate='pegasos' needs an ℓ2 penalty: give alpha, l1_ratio=0")
 
 
 @dataclass(eq=False, repr=False)
@@ -175,13 +149,11 @@ class SPD(SampledPairRanker):
         l1 = self.alpha * self.l1_ratio
         l2 = self.alpha - l1
         if l1 == 0.0:
-            reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
+            parameters.reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
         if l2 == 0.0:
-            reject_unused(self, ("project",), "no ℓ2² penalty")
+            parameters.reject_unused(self, ("project",), "no ℓ2² penalty")
         if l1 > 0.0 and self.average:
-            raise InputError(
-                "average=True leaves no weight at zero, which l1_ratio asks for: give one of them"
-            )
+            raise InputError("average=True leaves no weight at zero: give it or l1_ratio")
         check_pegasos(self.learning_rate, l2)
         every, project = int(self.truncate_every), bool(self.project) and l2 > 0.0
         return super()._rule(block)._replace(l2=l2, l1=l1, project=project, every=every)
@@ -246,7 +218,6 @@ class PAMIR(SampledPairRanker):
     average: bool = False
 
     def _rule(self, block: PairBlock) -> PairRule:
-        del block
         return PairRule(loss="hinge", passive_aggressive=True, largest=float(self.C))
 
 
@@ -303,8 +274,7 @@ class RSRank(SampledPairRanker):
     ceiling: float = np.inf
 
     _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "learning_rate": [words("optimal", "invscaling", "constant")],
+        "learning_rate": [words("optimal", "invscaling", "constant")]
     }
 
     def _rule(self, block: PairBlock) -> PairRule:
@@ -391,24 +361,20 @@ class LCRA(SampledPairRanker):
         return weights
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
-        return make_viewed_block(data.X, labels, over=self.sampling)
+        return coregularised.make_viewed_block(data.X, labels, over=self.sampling)
 
     def _begin(  # type: ignore[override]  # the block is the one that _block made
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
-        del n_passes
-        for name in changed(self, ["mu", "n_unlabeled"] if block.hidden is None else []):
+        for name in parameters.changed(self, ["mu", "n_unlabeled"] if block.hidden is None else []):
             if getattr(self, name) > 0:
-                warn(
-                    f"LCRA: {name} has no effect, since every document has a label: give "
-                    "unlabelled ones too, or use SPD"
-                )
+                warn(f"LCRA: {name} has no effect, since every document has a label: use SPD")
         check_pegasos(self.learning_rate, self.alpha)
-        schedule = schedule_code(self.learning_rate)
+        schedule = pair_descent.schedule_code(self.learning_rate)
         rule = PairRule(loss=self.loss, schedule=schedule, power=float(self.power_t))
         member = self._members(n_features, seed)
         self.views_ = [np.flatnonzero(row) for row in member]
-        views = Views(
+        views = coregularised.Views(
             member=member,
             alpha=np.full(len(member), float(self.alpha)),
             eta0=self._rates(member, block),
@@ -416,23 +382,23 @@ class LCRA(SampledPairRanker):
             n_labeled=int(self.n_labeled),
             n_unlabeled=int(self.n_unlabeled),
         )
-        return start_views(rule, views, n_features, seed, average=bool(self.average))
+        return coregularised.start_views(rule, views, n_features, seed, average=bool(self.average))
 
     def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
-        del order
-        return descend_views(state, block, self.n_steps)
+        return coregularised.descend_views(state, block, self.n_steps)
 
     def _members(self, n_features: int, seed: int) -> FloatArray:
         if not np.iterable(self.views):
-            return random_views(n_features, int(self.views), seed)
+            return coregularised.random_views(n_features, int(self.views), seed)
         listed = list(self.views)
         if not listed or any(isinstance(v, str) or not np.iterable(v) for v in listed):
-            raise InputError(
-                f"views={self.views!r} must be a number of views, or a list of lists of features"
-            )
+            raise InputError(f"views={self.views!r} must be a number or lists of features")
         names = getattr(self, "feature_names_in_", None)
-        return listed_views(
-            [[feature_number(f, n_features, names, "views") for f in view] for view in listed],
+        return coregularised.listed_views(
+            [
+                [parameters.feature_number(f, n_features, names, "views") for f in view]
+                for view in listed
+            ],
             n_features,
         )
 
@@ -441,10 +407,12 @@ class LCRA(SampledPairRanker):
             return np.full(len(members), float(self.eta0))
         out = np.ones(len(members))
         for v, member in enumerate(members):
-            size = largest_pair(block.rows, block.index, block.width, member)
+            size = pair_descent.largest_pair(block.rows, block.index, block.width, member)
             size *= pair_loss(self.loss).pair_steepness * self.n_labeled
             if block.hidden is not None and self.mu > 0.0 and len(out) > 1:
                 pull = 4.0 * self.mu * self.n_unlabeled * len(out)
-                size += pull * largest_pair(block.rows, block.hidden, block.width, member)
+                size += pull * pair_descent.largest_pair(
+                    block.rows, block.hidden, block.width, member
+                )
             out[v] = rate_for(size)
         return out

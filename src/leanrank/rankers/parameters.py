@@ -2,7 +2,7 @@
 
 A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
 whose own is narrower or wider says so in ``_constraints``; a parameter that only some
-values of another make use of is in ``_used_with``.
+values of another make use of is in ``_used_with``. Both add to those of the classes above.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([POSITIVE], "C degree min_strength tol"),
     ([Interval(Real, 0, None, closed="both")], "ceiling"),
     ([Interval(Real, 0, 1e150, closed="both")], "radius"),
-    ([NUMBER, None], "budget gamma"),
+    ([NUMBER, None], "gamma"),
     ([POSITIVE, None], "eta0 lipschitz"),
     ([SHARE, None], "group_ratio l1_ratio"),
     ([Real, None], "max_cost"),
@@ -125,21 +125,30 @@ def check_parameters(ranker: Any) -> None:
     Traceback (most recent call last):
     leanrank.errors.InputError: SparseRank: lipschitz has no effect with solver='newton': leave ...
     """
-    constraints, given = ranker._constraints, vars(ranker)
+    kind, given = type(ranker), vars(ranker)
+    constraints, used_with = merged(kind, "_constraints"), merged(kind, "_used_with")
     for name, value in given.items():
-        for kind, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
-            if isinstance(value, kind) and allowed not in constraints.get(name, [allowed]):
-                raise InputError(f"{name}={value!r} must not be a {kind.__name__}")
+        for other, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
+            if isinstance(value, other) and allowed not in constraints.get(name, [allowed]):
+                raise InputError(f"{name}={value!r} must not be a {other.__name__}")
     try:
-        validate_parameter_constraints(constraints, given, type(ranker).__name__)
+        validate_parameter_constraints(constraints, given, kind.__name__)
     except InvalidParameterError as error:
         text = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
         raise InputError(re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)) from None
-    for name, (other, users) in ranker._used_with.items():
+    for name, (other, users) in used_with.items():
         value = getattr(ranker, other)
         if value is None if users is None else not (isinstance(value, str) and value in users):
             shown = repr(value) if isinstance(value, str | None) else type(value).__name__
             reject_unused(ranker, (name,), f"{other}={shown}")
+
+
+def merged(kind: type, table: str) -> dict[str, Any]:
+    """Return the entries of a table of a class and of those above it."""
+    out: dict[str, Any] = {}
+    for each in reversed(kind.__mro__):
+        out |= vars(each).get(table, {})
+    return out
 
 
 def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
@@ -269,10 +278,8 @@ class BestSoFar:
         self.model: Any = None
         by_training = getattr(ranker, "_stops_by_training", False)
         if self.patience is not None and held_out is None and not by_training:
-            raise InputError(
-                f"{type(ranker).__name__}: patience has no effect without validation data: give "
-                "validation to fit, or leave it out"
-            )
+            name = type(ranker).__name__
+            raise InputError(f"{name}: patience has no effect without validation data: omit it")
 
     def measured(self, scores: Any) -> float:
         """Return the measure of scores of the validation data."""
@@ -284,8 +291,7 @@ class BestSoFar:
         """Take in the measure of pass ``at``, with None for an empty model; return when to stop."""
         if np.isnan(value):
             raise InputError(
-                f"{self.measure} is not defined on any query of the validation data: choose "
-                "another measure, or other data"
+                f"{self.measure} is not defined on any query of the validation data: give others"
             )
         if model is not None and self.sign * value > self.quality:
             self.quality, self.at, self.model = self.sign * value, at, model

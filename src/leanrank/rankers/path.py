@@ -1,23 +1,169 @@
-"""A regularisation path: models from the emptiest to the fullest."""
+"""Rankers with weights, and their regularisation paths, from the emptiest model to the fullest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_number, check_whole
-from leanrank._typing import FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
+from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.surfaces import SurfaceColumns
-from leanrank.errors import InputError
-from leanrank.model import Model
+from leanrank.errors import InputError, warn
+from leanrank.execution import single_threaded_blas
+from leanrank.losses.base import Labels
+from leanrank.model import Curve, Model
+from leanrank.model.scoring import weighted_sums
+from leanrank.penalties.base import Penalty
+from leanrank.problem.base import Problem
+from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.knots import scores_of_models, weights_model
 from leanrank.solvers.base import Solution
+from leanrank.solvers.newton.solver import Newton
+
+_LAST_MODEL: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""Of each ranker with curves: what its last prediction was made with. Building it takes longer than
+scoring a request."""
+
+
+class BaseLinearRanker(BaseRanker):
+    """A ranker whose score is a weighted sum of the features, or of their ramps.
+
+    A subclass defines ``_learn``, which sets ``coef_``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    """
+
+    _has_strength: ClassVar[bool] = False  # whether ``alpha`` gives a path of models
+
+    coef_: FloatArray
+    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
+    history_: list[dict[str, Any]]
+    n_iter_: int
+    dual_gap_: float
+    objective_: float
+
+    def _scores(self, X: Matrix) -> FloatArray:
+        if self.ramps_ is not None:
+            return self._curves_model().predict(X)
+        support = np.flatnonzero(self.coef_)
+        if len(support) == X.shape[1]:
+            return weighted_sums(X, self.coef_)
+        return weighted_sums(X, self.coef_[support], support)
+
+    def _curves_model(self) -> Model:
+        """Return the model of the curves, made again only when the weights have changed."""
+        found = _LAST_MODEL.get(self)
+        if found is None or found[0] is not self.ramps_ or not np.array_equal(found[1], self.coef_):
+            made = weights_model(self.coef_, self.ramps_, feature_names=self._names())
+            found = _LAST_MODEL[self] = self.ramps_, self.coef_.copy(), made
+        return found[2]
+
+    @available_if(lambda self: self._has_strength)
+    def path(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        alphas: Iterable[float] | None = None,
+        n_alphas: int = 50,
+        alpha_min_ratio: float = 1e-3,
+        validation: Any = None,
+        measures: Sequence[str] = ("ndcg@10",),
+        convention: str = "standard",
+        **options: Any,
+    ) -> Path:
+        """Solve for a descending sequence of alphas, each started where the last one ended.
+
+        Parameters
+        ----------
+        X, y, qid : as for fit
+        alphas : iterable of float, optional
+            Instead of ``n_alphas`` values from alpha_max, the smallest alpha with an empty model,
+            down to ``alpha_min_ratio`` times it. Needed without an ℓ1 penalty.
+        n_alphas : int
+        alpha_min_ratio : float
+        validation : RankingData or (X, y, qid), optional
+            Where to measure each model.
+        measures : sequence of str
+        convention : str
+        **options
+            What else ``fit`` takes.
+
+        Returns
+        -------
+        Path
+        """
+        twin = clone(self)
+        twin.callback = getattr(self, "callback", None)  # not a copy of it
+        data, labels = twin._data_and_labels(X, y, qid, **options)
+        held_out = held_out_data(twin, validation)
+        twin._count_queries(data, labels)
+        spacing = {"n_alphas": n_alphas, "ratio": alpha_min_ratio}
+        with single_threaded_blas():
+            grid, solutions = twin._path(data, labels, alphas, **spacing)
+        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
+        if short:
+            warn(
+                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
+                f"above a relative duality gap of tol={twin.tol:g}: raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        twin.callback = None
+        coefs = np.array([solution.w for solution in solutions])
+        return Path(
+            alphas=grid,
+            coefs=coefs,
+            dual_gaps=np.array([solution.gap for solution in solutions]),
+            objectives=np.array([solution.objective for solution in solutions]),
+            n_iters=np.array([solution.n_iter for solution in solutions]),
+            measures=measure_models(coefs, held_out, measures, convention, twin.ramps_),
+            ramps=twin.ramps_,
+            template=twin,
+        )
+
+    def _path(
+        self, data: RankingData, labels: Labels, alphas: Iterable[float] | None, **grid: Any
+    ) -> tuple[FloatArray, list[Solution]]:
+        """Return descending alphas, as given or as ``alpha_grid`` spaces them, and solutions."""
+        raise AssertionError(f"{type(self).__name__} must define _path")
+
+    @property
+    def n_features_(self) -> int:
+        """How many features the model uses."""
+        check_is_fitted(self, "coef_")
+        used = self.coef_.nonzero()[0] if self.ramps_ is None else self.ramps_.used(self.coef_)
+        return len(used)
+
+    @property
+    def curves_(self) -> dict[str, Curve]:
+        """What each feature in use adds to a score, by its name."""
+        model = self.to_model()
+        return {feature_name(at, self._names()): curve for at, curve in model.curves.items()}
+
+    def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
+        """Return the fitted weights as a plain model, which can be saved, sent and exported."""
+        check_is_fitted(self, "coef_")
+        return weights_model(
+            self.coef_,
+            self.ramps_,
+            feature_names=self._names(),
+            provenance={**self._provenance(), **(provenance or {})},
+        )
 
 
 @dataclass(frozen=True)
@@ -149,29 +295,19 @@ class Path:
         return best_of(worth, self.n_selected)
 
 
-def path_of(
-    template: Any,
-    grid: FloatArray,
-    solutions: Sequence[Solution],
-    held_out: RankingData | None,
-    measures: Sequence[str],
-    convention: str,
-) -> Path:
-    """Return the path of a ranker's solutions at descending strengths, measured on held-out data.
+def alpha_max(problem: Problem, unit: Penalty, tol: float = 1e-8) -> tuple[float, FloatArray]:
+    """Return how many times stronger a penalty must be for an empty model, and the weights there.
 
-    The template knows the features and the parameters, and has no weights.
+    Those of unpenalised features, at their own optimum, may be other than zero.
     """
-    coefs = np.array([solution.w for solution in solutions])
-    return Path(
-        alphas=grid,
-        coefs=coefs,
-        dual_gaps=np.array([solution.gap for solution in solutions]),
-        objectives=np.array([solution.objective for solution in solutions]),
-        n_iters=np.array([solution.n_iter for solution in solutions]),
-        measures=measure_models(coefs, held_out, measures, convention, template.ramps_),
-        ramps=template.ramps_,
-        template=template,
-    )
+    w = np.zeros(problem.n_features)
+    free = unit.free & ~unit.excluded
+    if free.any():
+        w = Newton(tol=tol).solve(problem, unit.only_free()).w
+    problem.at(w)
+    gradient = problem.gradient()
+    gradient[free] = 0.0
+    return unit.alpha_max_ratio(gradient), w
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:

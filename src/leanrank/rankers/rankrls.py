@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_number
 from leanrank._typing import FloatArray, Matrix
@@ -21,26 +20,14 @@ from leanrank.model import Model
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.base import BaseLinearRanker, BaseRanker
-from leanrank.rankers.inputs import held_out_data
-from leanrank.rankers.parameters import CONSTRAINTS, POSITIVE, Constraints, Uses
-from leanrank.rankers.path import Path, descending, path_of
+from leanrank.rankers.base import BaseRanker
+from leanrank.rankers.parameters import POSITIVE, Constraints, Uses
+from leanrank.rankers.path import BaseLinearRanker, alpha_grid, descending
 from leanrank.solvers.base import Solution
+from leanrank.solvers.least_squares import ridge, spectrum
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.ridge import (
-    LARGEST_FACTORISATION,
-    iterate_ridge,
-    solve_ridge,
-    solve_ridge_dual,
-    solve_ridge_path,
-)
-from leanrank.solvers.least_squares.spectrum import (
-    DualSpectrum,
-    Spectrum,
-    factorise,
-    factorise_kernel,
-    leave_query_out_scores,
-)
+from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
+from leanrank.solvers.least_squares.spectrum import DualSpectrum, Spectrum
 
 
 class LeaveQueryOut(BaseRanker):
@@ -86,8 +73,8 @@ class LeaveQueryOut(BaseRanker):
         twin = clone(self)
         with single_threaded_blas():
             data, labels = twin._data_and_labels(X, y, qid, **options)
-            spectrum = twin._factorise(data, labels)
-            scores = leave_query_out_scores(spectrum, grid, make_executor(self.n_jobs))
+            factors = twin._factorise(data, labels)
+            scores = spectrum.leave_query_out_scores(factors, grid, make_executor(self.n_jobs))
         return scores if data is X else data.restore(scores.T).T
 
 
@@ -130,17 +117,17 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
     n_jobs: int | None = None
 
     _fits_on_cluster = True
+    _has_strength = True
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         alpha, problem = float(self.alpha), self._problem(data, labels)
         few = len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION
         if isinstance(data.X, Shards) or not few:
-            self.coef_ = solve_ridge(problem, alpha)
+            self.coef_ = ridge.solve_ridge(problem, alpha)
             return
-        w = iterate_ridge(problem, alpha, len(data))
+        w = ridge.iterate_ridge(problem, alpha, len(data))
         dual = centred_on_queries(data, labels)
-        self.coef_ = solve_ridge_dual(dual, alpha) if w is None else w
+        self.coef_ = ridge.solve_ridge_dual(dual, alpha) if w is None else w
 
     def _problem(self, data: RankingData, labels: Labels) -> Problem:
         loss = SquaredLoss()
@@ -148,54 +135,23 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
             return ShardedProblem(data.X, loss, self.normalize)
         return MemoryProblem(data.X, loss, loss.prepare(labels), make_executor(self.n_jobs))
 
-    def path(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        alphas: Iterable[float],
-        validation: Any = None,
-        measures: Sequence[str] = ("ndcg@10",),
-        convention: str = "standard",
-        **options: Any,
-    ) -> Path:
-        """Solve for several alphas from one factorisation.
-
-        Parameters
-        ----------
-        X, y, qid : as for fit
-        alphas : iterable of float
-        validation : RankingData or (X, y, qid), optional
-            Where to measure each model.
-        measures : sequence of str
-        convention : str
-        **options
-            What else ``fit`` takes.
-
-        Returns
-        -------
-        Path
-            Models by descending alpha; their gap is 0, as they solve a linear system.
-        """
-        twin = clone(self)
-        data, labels = twin._data_and_labels(X, y, qid, **options)
-        twin._count_queries(data, labels)
-        grid, held_out = descending(alphas), held_out_data(twin, validation)
-        with single_threaded_blas():
-            problem = twin._problem(data, labels)
-            if isinstance(data.X, Shards):
-                coefs = solve_ridge_path(problem, grid.tolist())
-            else:
-                coefs = np.array(list(map(twin._factorise(data, labels).weights, grid.tolist())))
-            solutions = []
-            for alpha, w in zip(grid.tolist(), coefs, strict=True):
-                objective = problem.at(w) + 0.5 * alpha * float(np.sum(w**2))
-                solutions.append(Solution(w, objective, 0.0, 0.0, 1, True))
-        return path_of(twin, grid, solutions, held_out, measures, convention)
+    def _path(
+        self, data: RankingData, labels: Labels, alphas: Iterable[float] | None, **grid: Any
+    ) -> tuple[FloatArray, list[Solution]]:
+        """Solve a linear system for each alpha, from one factorisation: every gap is 0."""
+        strengths = alpha_grid(np.inf, **grid) if alphas is None else descending(alphas)
+        problem, solutions = self._problem(data, labels), []
+        if isinstance(data.X, Shards):
+            coefs = ridge.solve_ridge_path(problem, strengths.tolist())
+        else:
+            coefs = np.array(list(map(self._factorise(data, labels).weights, strengths.tolist())))
+        for alpha, w in zip(strengths.tolist(), coefs, strict=True):
+            objective = problem.at(w) + 0.5 * alpha * float(np.sum(w**2))
+            solutions.append(Solution(w, objective, 0.0, 0.0, 1, True))
+        return strengths, solutions
 
     def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
-        return factorise(centred_on_queries(data, labels))
+        return spectrum.factorise(centred_on_queries(data, labels))
 
 
 @dataclass(eq=False, repr=False)
@@ -248,11 +204,8 @@ class KernelRankRLS(LeaveQueryOut):
     normalize: str = "query"
     n_jobs: int | None = None
 
-    _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "alpha": [POSITIVE],
-        "gamma": [POSITIVE, None],
-    }
+    _learned: ClassVar[str] = "dual_coef_"
+    _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE], "gamma": [POSITIVE, None]}
     _used_with: ClassVar[Uses] = {
         "gamma": ("kernel", ("poly", "rbf")),
         "degree": ("kernel", ("poly",)),
@@ -260,7 +213,6 @@ class KernelRankRLS(LeaveQueryOut):
     }
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        del held_out
         spectrum = self._factorise(data, labels)
         grouped = spectrum.centred.root * spectrum.dual_coefficients(float(self.alpha))
         if self.kernel == "precomputed":  # columns of new rows come in the order given here
@@ -270,18 +222,15 @@ class KernelRankRLS(LeaveQueryOut):
             self.dual_coef_ = grouped
             self.X_fit_ = data.X
 
-    def predict(self, X: Any) -> FloatArray:
-        """Score documents, in the order given; a higher score ranks first."""
-        check_is_fitted(self, "dual_coef_")
-        matrix = self._checked_features(X)
+    def _scores(self, X: Matrix) -> FloatArray:
         used = np.flatnonzero(self.dual_coef_)
         if self.kernel == "precomputed":
-            scores = np.asarray(matrix @ self.dual_coef_, dtype=np.float64)
+            scores = np.asarray(X @ self.dual_coef_, dtype=np.float64)
         elif not len(used):  # labels that vanish beside alpha
-            scores = np.zeros(matrix.shape[0])
+            scores = np.zeros(X.shape[0])
         else:
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = self._similarities(matrix, self.X_fit_[used]) @ self.dual_coef_[used]
+                scores = self._similarities(X, self.X_fit_[used]) @ self.dual_coef_[used]
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             raise InputError(f"the score of row {row} is too large for a number")
@@ -298,8 +247,8 @@ class KernelRankRLS(LeaveQueryOut):
     def _factorise(self, data: RankingData, labels: Labels) -> DualSpectrum:
         if len(data) > LARGEST_FACTORISATION:
             raise InputError(
-                f"the kernel matrix of {len(data):,} documents is too large, at most "
-                f"{LARGEST_FACTORISATION:,}: take a sample, or scikit-learn's Nystroem and RankRLS"
+                f"the kernel matrix of {len(data):,} documents is too large: take a sample, or "
+                "scikit-learn's Nystroem and RankRLS"
             )
         if self.kernel == "precomputed":
             if data.n_features != len(data):
@@ -312,7 +261,7 @@ class KernelRankRLS(LeaveQueryOut):
             kernel = self._similarities(data.X, data.X)
         centred = centred_on_queries(data, labels)
         outer = centred.project(centred.root[:, None] * kernel.T).T
-        return factorise_kernel(centred, outer)
+        return spectrum.factorise_kernel(centred, outer)
 
     def _similarities(self, left: Matrix, right: Matrix) -> FloatArray:
         from sklearn.metrics.pairwise import pairwise_kernels
@@ -330,8 +279,7 @@ class KernelRankRLS(LeaveQueryOut):
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
         """Raise an error: a model file holds weights of features."""
         raise ModelError(
-            "a kernel model is not linear and cannot be saved as a model file: use RankRLS, or "
-            "pickle it"
+            "a kernel model is not linear and has no model file: use RankRLS, or pickle"
         )
 
     def __sklearn_tags__(self) -> Any:

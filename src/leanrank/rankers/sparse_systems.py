@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
-from leanrank.penalties.concave import ConcavePenalty, make_shape
+from leanrank.penalties.concave import SHAPES, ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet, L1Ball
 from leanrank.rankers.linear_ranker import LinearRanker
-from leanrank.rankers.parameters import CONSTRAINTS, Constraints, Uses, fixed, words
+from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.fenchel import Fenchel
 from leanrank.solvers.first_order.majorise import Majorise
@@ -80,10 +80,7 @@ class SparseRank(WeightsRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "solver": [words("newton", "proximal")],
-    }
+    _constraints: ClassVar[Constraints] = {"solver": [words("newton", "proximal")]}
     _used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
 
     def _make_solver(self) -> Solver:
@@ -151,14 +148,10 @@ class FenchelRank(WeightsRanker):
 
     _has_strength: ClassVar[bool] = False
     _other_remedy: ClassVar[str] = "use solver='corrective'"
-    _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "solver": [words("corrective", "greedy")],
-    }
+    _constraints: ClassVar[Constraints] = {"solver": [words("corrective", "greedy")]}
 
     def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the ball."""
-        del alpha
         return L1Ball(n_features, float(self.radius))
 
     def _make_solver(self) -> Solver:
@@ -247,14 +240,17 @@ class NonconvexRankSVM(WeightsRanker):
     max_iter: int = 100
 
     _constraints: ClassVar[Constraints] = {
-        **CONSTRAINTS,
-        "penalty": [words("lp", "mcp", "log", "adaptive")],
+        "penalty": [words(*SHAPES)],
         "l1_ratio": [Interval(Real, 0, 1, closed="right")],
+        "p": [Interval(Real, 0, 1, closed="neither")],
+        "gamma": [POSITIVE, None],
+        "epsilon": [POSITIVE],
     }
     _used_with: ClassVar[Uses] = {
         "p": ("penalty", ("lp",)),
         "gamma": ("penalty", ("mcp", "adaptive")),
         "epsilon": ("penalty", ("lp", "log", "adaptive")),
+        **dict.fromkeys(("l1_ratio", "penalty_factors", "signs"), ("penalty", SHAPES)),
     }
 
     def _make_penalty(self, alpha: float, n_features: int) -> Penalty:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -16,29 +16,11 @@ from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses import get_loss
 from leanrank.losses.base import Edges, Labels
-from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import count_informative
-from leanrank.rankers.parameters import (
-    CONSTRAINTS,
-    POSITIVE,
-    BestSoFar,
-    Constraints,
-    Uses,
-    record,
-    seed_of,
-)
-from leanrank.solvers.sampling.ftrl import (
-    FTRLRule,
-    FTRLState,
-    QueryBatches,
-    ftrl_pass,
-    make_batches,
-)
+from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Uses, record, seed_of
+from leanrank.rankers.path import BaseLinearRanker
+from leanrank.solvers.sampling import ftrl
 from leanrank.solvers.sampling.pair_sampling import document_keys
-
-if TYPE_CHECKING:
-    from typing import Self
-
 
 _ANY_TIME = frozenset(
     {
@@ -169,10 +151,8 @@ class StochasticRanker(BaseLinearRanker):
         """Add features that appear in a stream; their weights start at zero."""
         known = getattr(self, "n_features_in_", 0)
         if check_whole("n_features", n_features) < known:
-            raise InputError(
-                f"{type(self).__name__} has {known} features already: it cannot continue with "
-                f"{n_features}"
-            )
+            name = type(self).__name__
+            raise InputError(f"{name} has {known} features and cannot continue with {n_features}")
         if hasattr(self, "state_"):
             self.state_.grow(n_features)
             self.coef_ = self.state_.weights()
@@ -312,7 +292,7 @@ class MinBatSRank(StochasticRanker):
     True
     """
 
-    _state_type: ClassVar[type] = FTRLState
+    _state_type: ClassVar[type] = ftrl.FTRLState
     _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
 
     alpha: float = 0.1
@@ -327,7 +307,7 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
-    _constraints: ClassVar[Constraints] = {**CONSTRAINTS, "eta0": [POSITIVE]}
+    _constraints: ClassVar[Constraints] = {"eta0": [POSITIVE]}
     _used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:
@@ -340,19 +320,21 @@ class MinBatSRank(StochasticRanker):
         block = self._block(data, labels)
         return self._scale(block, self.epochs)
 
-    def _block(self, data: RankingData, labels: Labels) -> QueryBatches:
-        return make_batches(data.X, labels, get_loss(self.loss))
+    def _block(self, data: RankingData, labels: Labels) -> ftrl.QueryBatches:
+        return ftrl.make_batches(data.X, labels, get_loss(self.loss))
 
-    def _begin(self, block: QueryBatches, n_features: int, seed: int, n_passes: int) -> FTRLState:
+    def _begin(
+        self, block: ftrl.QueryBatches, n_features: int, seed: int, n_passes: int
+    ) -> ftrl.FTRLState:
         alpha, uniform, per_step = float(self.alpha), self.rates == "uniform", self.l1 == "per_step"
         self.alpha_ = alpha * self._scale(block, n_passes) if self.relative else alpha
-        rule = FTRLRule(self.alpha_, float(self.eta0), float(self.rho), uniform, per_step)
-        return FTRLState.start(rule, n_features, seed)
+        rule = ftrl.FTRLRule(self.alpha_, float(self.eta0), float(self.rho), uniform, per_step)
+        return ftrl.FTRLState.start(rule, n_features, seed)
 
-    def _pass(self, state: FTRLState, block: QueryBatches, order: IntArray) -> float:
-        return ftrl_pass(state, block, order)
+    def _pass(self, state: ftrl.FTRLState, block: ftrl.QueryBatches, order: IntArray) -> float:
+        return ftrl.ftrl_pass(state, block, order)
 
-    def _scale(self, block: QueryBatches, n_passes: int) -> float:
+    def _scale(self, block: ftrl.QueryBatches, n_passes: int) -> float:
         gradient = block.gradient_at_zero()
         steps = 1.0 / max(1, len(block.active)) if self.l1 == "per_step" else n_passes
         return float(np.abs(gradient).max(initial=0.0)) * steps

@@ -89,14 +89,10 @@ def fit_stream(
     stream = open_stream(source)
     if check_whole("epochs", epochs) > 1 and not stream.rewinds:
         raise InputError(
-            f"epochs={epochs} needs a source that can be read again, such as files or a list: a "
-            "pipe or a generator can be read once"
+            f"epochs={epochs} needs a source that can be read again, such as files or a list"
         )
     if checkpoint is not None and not stream.resumes:
-        raise InputError(
-            "a run over standard input or a pipe cannot be resumed: leave the checkpoint out, or "
-            "give files"
-        )
+        raise InputError("a run over a pipe cannot be resumed: give files, or no checkpoint")
     if every is not None:
         check_whole("every", every)
     held_out = as_data(validation)

@@ -65,11 +65,8 @@ def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[Pairs, BoolArray]:
     sizes = np.zeros(n_features)
     np.add.at(sizes, curves.ramps.feature, np.abs(w))
     pairs = candidates(~fixed & (curves.ramps.sizes > 0), of_query, sizes)
-    u = problem.scores(w)
-    weight = score_weights(problem.loss, problem.plan, u, np.ones(len(ptr) - 1))
-    gains = screen(curves, pairs, problem.evaluate(u)[1], weight, ptr, problem.executor)
-    best = np.argsort(-gains, kind="stable")[: int(ranker.pairs)]
-    return [(int(f), int(g)) for f, g in pairs[np.sort(best)]], of_query
+    weight = np.ones(len(ptr) - 1)
+    return strongest(problem, pairs, w, weight, int(ranker.pairs)), of_query
 
 
 def _listed(pairs: Any, n_features: int, names: Any, monotone: BoolArray) -> Pairs:
@@ -82,10 +79,8 @@ def _listed(pairs: Any, n_features: int, names: Any, monotone: BoolArray) -> Pai
             raise InputError(f"pairs has {pair!r}: give two different features")
         for at in (f, g):
             if monotone[at]:
-                raise InputError(
-                    f"pairs has the feature {feature_name(at, names)!r}, which is monotone: a "
-                    "surface need not be, so leave one of both out"
-                )
+                name = feature_name(at, names)
+                raise InputError(f"pairs has the feature {name!r}, which is monotone: leave it out")
         found.add((f, g))
     return sorted(found)
 
@@ -150,20 +145,34 @@ def _screened(
         free[dropped] = False
     spread = search.importance(structure, w)[: structure.n_features]
     pairs = candidates(free, settings.of_query, spread, heredity=settings.heredity)
+    step = -(-len(search.data) // SCREENED_ROWS)
+    return strongest(part.problem(structure), pairs, w, part.weight, CANDIDATES, step)
+
+
+def strongest(
+    problem: MemoryProblem,
+    pairs: IntArray,
+    w: FloatArray,
+    weight: FloatArray,
+    most: int,
+    step: int = 1,
+) -> Pairs:
+    """Return the pairs that promise most beside curves of weights w.
+
+    Of the queries with a weight, one in ``step`` is enough.
+    """
     if len(pairs) == 0:
         return []
-    problem = part.problem(structure)
-    u = problem.scores(w)
+    assert isinstance(problem.design, RampDesign)
+    ptr, u = problem.plan.query_ptr, problem.scores(w)
     g = problem.evaluate(u)[1]
-    curvature = score_weights(search.loss, part.plan, u, part.weight)
-    ptr = search.labels.query_ptr
-    sizes = np.diff(ptr)
-    step = -(-int(sizes.sum()) // SCREENED_ROWS)  # evenly spaced queries are enough
-    others = np.repeat((np.arange(len(sizes)) % step > 0) | (part.weight == 0), sizes)
-    g[others], curvature[others] = 0.0, 0.0
-    gains = screen(structure.design, pairs, g, curvature, ptr, search.executor)
-    order = np.argsort(-gains, kind="stable")[:CANDIDATES]
-    return [(int(f), int(g)) for f, g in pairs[np.sort(order)]]
+    curvature = score_weights(problem.loss, problem.plan, u, weight)
+    others = (np.arange(len(weight)) % step > 0) | (weight == 0)
+    rows = np.repeat(others, np.diff(ptr))
+    g[rows], curvature[rows] = 0.0, 0.0
+    gains = screen(problem.design, pairs, g, curvature, ptr, problem.executor)
+    best = np.argsort(-gains, kind="stable")[:most]
+    return [(int(f), int(g)) for f, g in pairs[np.sort(best)]]
 
 
 def candidates(

@@ -15,7 +15,7 @@ from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
 from leanrank.solvers.newton.solver import Newton
 
-MARGIN: Uses = {**LinearRanker._used_with, "margin_scale": ("margin", ("scaled",))}
+MARGIN: Uses = {"margin_scale": ("margin", ("scaled",))}
 
 
 @dataclass(eq=False, repr=False)
@@ -70,10 +70,7 @@ class DominationRanker(LinearRanker):
     bound: str = "range"
     max_iter: int = 100
 
-    _constraints: ClassVar[Constraints] = {
-        **LinearRanker._constraints,
-        "solver": [words("newton", "bound-cd")],
-    }
+    _constraints: ClassVar[Constraints] = {"solver": [words("newton", "bound-cd")]}
     _used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
 
     def _make_solver(self) -> Solver:
@@ -236,7 +233,6 @@ class RankSVM(LinearRanker):
     importance: Any = None
 
     _constraints: ClassVar[Constraints] = {
-        **RankNet._constraints,
         "margin_scale": [POSITIVE],
         "loss": [words("squared-hinge", "hinge", "squared_hinge")],
         "solver": [words("newton", "cutting-plane", "struct"), None],

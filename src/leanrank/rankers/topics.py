@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -19,15 +19,11 @@ from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge, mean_of
-from leanrank.rankers.base import BaseLinearRanker
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import check_parameters, reject_unused
-from leanrank.rankers.path import alpha_grid, descending, measure_models
+from leanrank.rankers.path import BaseLinearRanker, alpha_grid, descending, measure_models
 from leanrank.solvers.base import Solution
-
-if TYPE_CHECKING:
-    from typing import Self
 
 MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 
@@ -79,7 +75,7 @@ class TopicRanker(BaseEstimator):
     True
     """
 
-    ranker: BaseLinearRanker
+    ranker: Any
     _: KW_ONLY
     n_alphas: int = 20
     alpha_min_ratio: float = 0.01
@@ -119,9 +115,15 @@ class TopicRanker(BaseEstimator):
             _check_levels(held_out[1], "validation documents")
         with single_threaded_blas():
             fits = self._fit_all(matrix, labels, held_out)
-        self.coef_ = vstack([fit.coef for fit in fits], format="csr")
-        self.alphas_ = np.array([fit.alpha for fit in fits])
-        self.dual_gaps_ = np.array([fit.gap for fit in fits])
+        rows, alphas, gaps, short = zip(*fits, strict=True)
+        if any(short):
+            warn(
+                f"{sum(short)} models stopped above a relative duality gap of "
+                f"tol={self.ranker.tol:g}: raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        self.coef_ = vstack(rows, format="csr")
+        self.alphas_, self.dual_gaps_ = np.array(alphas), np.array(gaps)
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -138,19 +140,23 @@ class TopicRanker(BaseEstimator):
 
         scores = self.predict(X)
         labels = _label_columns(Y, *scores.shape)
-        how: dict[str, Any] = {"measures": list(measures), "convention": convention}
-        how["group"] = [len(scores)]  # a topic is one query
-        found = [
-            evaluate(_column(labels, t), scores[:, t], **how).means for t in range(scores.shape[1])
-        ]
-        values = {name: np.array([means[name] for means in found]) for name in measures}
+        truth = labels if isinstance(labels, np.ndarray) else labels.toarray()
+        found = evaluate(
+            np.ravel(truth, "F").astype(np.float64), np.ravel(scores, "F"),
+            group=[len(scores)] * scores.shape[1],  # a topic is one query
+            measures=list(measures), convention=convention,
+        )  # fmt: skip
+        values = {name: np.asarray(found.per_query[name]) for name in measures}
         values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
         return TopicEvaluation(values)
 
     def _fit_all(
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
-    ) -> list[TopicFit]:
-        """Fit all topics and choose an alpha for each."""
+    ) -> list[tuple[Any, float, float, int]]:
+        """Fit all topics and choose an alpha for each.
+
+        Returns of each a sparse row, alpha, gap, and how many fits of its path stopped too early.
+        """
         topics = range(Y.shape[1])
         ranker: Any = self.ranker
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
@@ -158,13 +164,14 @@ class TopicRanker(BaseEstimator):
         has_path = isinstance(ranker, LinearRanker)
         design = make_design(X, inner) if has_path else None  # once for all topics
 
-        def fit_topic(topic: int) -> TopicFit:
+        def fit_topic(topic: int) -> tuple[Any, float, float, int]:
             y = _column(Y, topic)
             if not has_path:
                 options = {}
                 if held_out is not None and ranker._takes_validation:
                     options["validation"] = (held_out[0], _column(held_out[1], topic), None)
-                return TopicFit(csr_array(clone(ranker).fit(X, y, **options).coef_[None, :]))
+                w = clone(ranker).fit(X, y, **options).coef_
+                return csr_array(w[None, :]), np.nan, np.nan, 0
             ends = np.array([0, len(y)], dtype=np.int64)
             labels = Labels(y, ends, normalize=ranker.normalize)
             problem = ranker._make_problem(design, labels, inner)
@@ -179,17 +186,9 @@ class TopicRanker(BaseEstimator):
             at = 0 if held_out is None else self._best(solutions, held_out, topic)
             row = csr_array(solutions[at].w[None, :])
             short = sum(not solution.converged for solution in solutions)
-            return TopicFit(row, grid[at], solutions[at].gap, short)
+            return row, grid[at], solutions[at].gap, short
 
-        fits = outer.map(fit_topic, topics)
-        short = sum(fit.short for fit in fits)
-        if short:
-            warn(
-                f"{short} models stopped above a relative duality gap of tol={ranker.tol:g}: "
-                "raise max_iter or tol",
-                ConvergenceWarning,
-            )
-        return fits
+        return outer.map(fit_topic, topics)
 
     def _best(self, solutions: list[Solution], held_out: tuple[Matrix, Matrix], topic: int) -> int:
         """Return the position of the best model of a topic; models without features come last."""
@@ -216,16 +215,6 @@ class TopicEvaluation:
     def means(self) -> dict[str, float]:
         """Averages over the topics where a measure is defined."""
         return {name: mean_of(values) for name, values in self.per_topic.items()}
-
-
-@dataclass(frozen=True)
-class TopicFit:
-    """A model of one topic: a sparse row, and how many fits of its path stopped too early."""
-
-    coef: Any
-    alpha: float = np.nan
-    gap: float = np.nan
-    short: int = 0
 
 
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:

@@ -126,17 +126,6 @@ def test_before_another_ranker(data):
     assert names.tolist() == [f"x{i}" for i in chosen]
 
 
-def test_costs_and_budget(data):
-    free = GreedyRankRLS(1, alpha=0.01).fit(data).selected_[0]
-    costs = np.ones(12)
-    costs[free] = 1e6
-    assert GreedyRankRLS(1, alpha=0.01, costs=costs).fit(data).selected_[0] != free
-    bought = GreedyRankRLS(alpha=0.01, costs=costs, budget=4).fit(data)
-    assert len(bought.subsets_) == 4
-    with pytest.raises(InputError, match="below the cost of every feature"):
-        GreedyRankRLS(costs=costs, budget=0.5).fit(data)
-
-
 def test_random_candidates_are_repeatable(data):
     runs = [
         GreedyRankRLS(5, candidates=3, random_state=seed).fit(data).selected_.tolist()
@@ -210,9 +199,6 @@ def test_one_query_is_chosen_for_by_training(data):
         ({"fitting": "back", "memory": "low"}, "memory has no effect with fitting='back'"),
         ({"rule": "2se"}, "rule='2se'"),
         ({"candidates": 0}, "candidates=0"),
-        ({"costs": [1.0]}, "costs must be 12"),
-        ({"costs": -np.ones(12)}, "none negative"),
-        ({"budget": 3}, "budget needs costs"),
         ({"select_by": "mapp"}, "mapp"),
     ],
 )

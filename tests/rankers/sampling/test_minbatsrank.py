@@ -264,7 +264,7 @@ def test_a_run_does_not_go_on_with_other_parameters():
 
 def test_growing_is_one_way():
     ranker = MinBatSRank(0.1).partial_fit(problem())
-    with pytest.raises(InputError, match="features already: it cannot continue with 3"):
+    with pytest.raises(InputError, match="features and cannot continue with 3"):
         ranker.grow(3)
 
 

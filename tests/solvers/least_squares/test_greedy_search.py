@@ -66,22 +66,3 @@ def test_candidates_are_drawn_and_repeatable():
     assert runs[0].features.tolist() == runs[1].features.tolist() != runs[2].features.tolist()
     everything = search(X, plan, 0.1, 5, n_candidates=100)[-1]
     assert everything.features.tolist() == search(X, plan, 0.1, 5)[-1].features.tolist()
-
-
-def test_gain_per_cost():
-    choice = Choice(3, costs=np.array([1.0, 10.0, 1.0]))
-    all_ = np.arange(3)
-    assert choice.best(all_, np.array([1.0, 5.0, 0.5])) == 0
-    assert choice.best(all_, np.array([0.1, 5.0, 0.05])) == 1
-    assert choice.best(all_, np.array([-1.0, -0.5, -2.0])) == 0  # dear and bad is worse
-    assert Choice(2, costs=np.array([0.0, 1.0])).best(np.arange(2), np.array([1e-9, 1.0])) == 0
-
-
-def test_a_budget_is_kept():
-    X, plan = random_problem(np.random.default_rng(5))
-    costs = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 5.0])
-    subsets = search(X, plan, 0.1, 7, costs=costs, budget=0.7)
-    spent = costs[subsets[-1].features].sum()
-    assert spent <= 0.7 + 1e-9
-    left = np.setdiff1d(np.arange(7), subsets[-1].features)
-    assert (costs[left] > 0.7 - spent).all()  # nothing affordable is left

@@ -1,4 +1,4 @@
-"""Forward selection with feature costs."""
+"""Forward selection."""
 
 from __future__ import annotations
 
@@ -33,48 +33,33 @@ class Subset:
 
 @dataclass
 class Choice:
-    """What may be chosen, and how gains are compared.
+    """Which features are tried.
 
     Attributes
     ----------
     n_features : int
     n_candidates : int or None
         Candidates to draw at random per step; None: all.
-    costs : array or None
-        Compare gains per unit of cost.
-    budget : float
-        Largest total cost of the chosen features.
     random : Generator
         For the candidates.
     """
 
     n_features: int
     n_candidates: int | None = None
-    costs: FloatArray | None = None
-    budget: float = np.inf
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def candidates(self, chosen: list[int]) -> IntArray:
         """List the features that may come next."""
         open_ = np.ones(self.n_features, dtype=bool)
         open_[chosen] = False
-        if self.costs is not None:
-            left = self.budget - float(self.costs[chosen].sum())
-            # costs that were added up in another order may differ in the last digits
-            open_ &= self.costs <= left * (1 + 1e-12) + 1e-300
         found = np.flatnonzero(open_)
         if self.n_candidates is not None and self.n_candidates < len(found):
             found = np.sort(self.random.choice(found, self.n_candidates, replace=False))
         return found
 
     def best(self, candidates: IntArray, gains: FloatArray) -> int:
-        """Return the feature with the largest gain (per cost), the first among equals."""
-        values = gains
-        if self.costs is not None:
-            cost = self.costs[candidates]
-            # a higher cost must not improve a negative gain
-            values = np.where(gains > 0, gains / np.where(cost > 0, cost, 1e-300), gains * cost)
-        known = np.where(np.isnan(values), -np.inf, values)  # an overflow is no gain
+        """Return the feature with the largest gain, the first among equals."""
+        known = np.where(np.isnan(gains), -np.inf, gains)  # an overflow is no gain
         return int(candidates[int(np.argmax(known))])
 
 
@@ -82,12 +67,10 @@ Record = Callable[[FloatArray], FloatArray]
 
 
 def forward(state: GreedyState, n_steps: int, choice: Choice, record: Record) -> list[Subset]:
-    """Add the best feature until there are enough, or none may be added."""
+    """Add the best feature until there are enough."""
     subsets: list[Subset] = []
     while len(state.chosen) < n_steps:
         candidates = choice.candidates(state.chosen)
-        if len(candidates) == 0:
-            break
         state.add(choice.best(candidates, state.decreases(candidates)))
         residual, chosen = state.residual, np.array(state.chosen, dtype=np.int64)
         criterion = float(residual @ residual)
