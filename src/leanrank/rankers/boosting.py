@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._typing import Callback, FloatArray, Matrix
+from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError
 from leanrank.execution import make_executor
@@ -18,7 +18,7 @@ from leanrank.losses.exponential import ExponentialLoss
 from leanrank.model import Model
 from leanrank.model.curves import sum_of_weak_rankers
 from leanrank.rankers.base import BaseRanker
-from leanrank.rankers.parameters import BestSoFar, record
+from leanrank.rankers.parameters import BestSoFar, Rounds, record
 from leanrank.rankers.path import BaseLinearRanker
 from leanrank.solvers.boosting.rounds import boost, boost_measure
 from leanrank.solvers.boosting.single_features import SingleFeatures
@@ -33,7 +33,7 @@ def _columns_and_scores(held_out: RankingData | None) -> tuple[Any, FloatArray]:
 
 
 @dataclass(eq=False, repr=False)
-class AdaRank(BaseLinearRanker):
+class AdaRank(Rounds, BaseLinearRanker):
     """AdaRank (Xu & Li 2007): boosting by a measure of each query's ranking.
 
     A weak ranker is one feature used as the score. Each round takes the one with the best measure
@@ -88,19 +88,14 @@ class AdaRank(BaseLinearRanker):
     True
     """
 
-    _takes_validation: ClassVar[bool] = True
     _stops_by_training: ClassVar[bool] = True  # patience works without validation data
 
     n_rounds: int = 200
     _: KW_ONLY
     measure: str = "map"
-    convention: str = "standard"
     signs: Any = 1
     repeats: str = "progress"
-    patience: int | None = None
     n_jobs: int | None = None
-    verbose: int = 0
-    callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         best, self.history_ = BestSoFar(self, held_out), []
@@ -144,7 +139,7 @@ class WeakRanker(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class RankBoost(BaseRanker):
+class RankBoost(Rounds, BaseRanker):
     """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
 
     Each round takes, of all features and thresholds, the weak ranker that agrees best with the
@@ -201,7 +196,6 @@ class RankBoost(BaseRanker):
     True
     """
 
-    _takes_validation: ClassVar[bool] = True
     _takes_preferences: ClassVar[bool] = True
     _learned: ClassVar[str] = "weak_rankers_"
 
@@ -210,12 +204,7 @@ class RankBoost(BaseRanker):
     n_thresholds: int | None = None
     importance: Any = None
     normalize: str = "query"
-    measure: str = "ndcg@10"
-    convention: str = "standard"
-    patience: int | None = None
     n_jobs: int | None = None
-    verbose: int = 0
-    callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         best = BestSoFar(self, held_out)

@@ -20,7 +20,7 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels
 from leanrank.problem.dask_shards import DaskShards
 from leanrank.problem.shard import Shard
-from leanrank.rankers.inputs import check_finite, check_labels, take_names, warn_of_units
+from leanrank.rankers import inputs
 from leanrank.rankers.parameters import check_parameters
 
 PER_DOCUMENT = ("sample_weight", "offset", "gain_weight")
@@ -81,7 +81,7 @@ def data_on_cluster(
     check_parameters(ranker)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
-        take_names(ranker, X)
+        inputs.take_names(ranker, X)
         return X
     if not ranker._fits_on_cluster:
         raise InputError(f"{name} needs all documents in memory: give X.compute()")
@@ -101,16 +101,16 @@ def data_on_cluster(
         np.array([facts.n_informative for facts in partitions.facts]),
         partitions.how,
     )
-    take_names(ranker, data)
+    inputs.take_names(ranker, data)
     if not ranker._takes_nan:
-        warn_of_units(data, slow=ranker._slow_unscaled)
+        inputs.warn_of_units(data, slow=ranker._slow_unscaled)
     return data
 
 
 def _check(name: str, allow_nan: bool, data: RankingData) -> None:
     """Reject a partition that a ranker cannot learn from."""
-    check_finite(data.X, data.n_features, data.feature_names, allow_nan=allow_nan)
-    check_labels(data, name)
+    inputs.check_finite(data.X, data.n_features, data.feature_names, allow_nan=allow_nan)
+    inputs.check_labels(data, name)
 
 
 def fit_partitions(ranker: Any, X: Any, y: Any, qid: Any, **given: Any) -> Any:
@@ -143,11 +143,8 @@ class _Stream:
 def lazy_predict(ranker: Any, X: Any) -> Any:
     """Return the scores of a collection as one, computed when they are asked for."""
     width = _known_width(X)
-    if width not in (None, ranker.n_features_in_):
-        raise InputError(
-            f"X has {width} features, but {type(ranker).__name__} is expecting "
-            f"{ranker.n_features_in_} features as input"
-        )
+    if width is not None:
+        inputs.check_width(ranker, width)
     twin = copy(ranker)
     for name in ("history_", "state_", "callback"):
         if hasattr(twin, name):

@@ -82,23 +82,27 @@ def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
     """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
     if not isinstance(X, RankingData):
         return validated_matrix(estimator, X, reset=reset)
-    name = type(estimator).__name__
     if reset:
         take_names(estimator, X)
-    if X.n_features != estimator.n_features_in_:
-        raise InputError(
-            f"X has {X.n_features} features, but {name} is expecting "
-            f"{estimator.n_features_in_} features as input"
-        )
+    check_width(estimator, X.n_features)
     own = names_of(estimator)
     if own is not None and X.feature_names is not None and own != X.feature_names:
         at = next(j for j, column in enumerate(own) if column != X.feature_names[j])
         raise InputError(
-            f"column {at} of X is {X.feature_names[at]!r}, but {name} was fitted with "
-            f"{own[at]!r} there: give the same columns in the same order"
+            f"column {at} of X is {X.feature_names[at]!r}, but {type(estimator).__name__} was "
+            f"fitted with {own[at]!r} there: give the same columns in the same order"
         )
     check_finite(X.X, X.n_features, X.feature_names, allow_nan=estimator._takes_nan)
     return X.X
+
+
+def check_width(estimator: Any, n_features: int) -> None:
+    """Reject features that are more or fewer than those of ``fit``."""
+    if n_features != estimator.n_features_in_:
+        raise InputError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
 
 
 def take_names(estimator: Any, data: Any) -> None:
@@ -129,16 +133,14 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
         wrong = np.flatnonzero(np.isinf(part) if allow_nan else ~np.isfinite(part))
         if len(wrong):
             at = low + int(wrong[0])
-            break
-    else:
-        return
-    column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
-    kind, remedy = "infinity", "correct or drop the infinite values first"
-    if np.isnan(flat[at]):
-        remedy = "fill in or drop missing values first, or use curves or RankBoost, which take them"
-        kind = "NaN"
-    named = f"feature {feature_name(column, names)!r} (column {column})"
-    raise InputError(f"Input X contains {kind} in {named}: {remedy}")
+            column = at % n_features if isinstance(X, np.ndarray) else int(X.indices[at])
+            named = f"feature {feature_name(column, names)!r} (column {column})"
+            if np.isinf(flat[at]):
+                raise InputError(f"Input X contains infinity in {named}: correct or drop it first")
+            raise InputError(
+                f"Input X contains NaN in {named}: fill in or drop missing values first, or use "
+                "curves or RankBoost, which take them"
+            )
 
 
 def check_labels(data: RankingData, name: str) -> None:
@@ -159,13 +161,13 @@ def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> N
     """
     found = spread_of(data)
     if found is not None:
-        scaler, scale = "GlobalStandardScaler", "standard"
-        if by_query:
-            scaler, scale = "QueryStandardScaler", "query-standard"
+        scaler = "QueryStandardScaler or --scale query-standard"
+        if not by_query:
+            scaler = "GlobalStandardScaler or --scale standard"
+        more = ", and this solver needs far more iterations" if slow else ""
         warn(
-            f"{found}, so weights depend on the units of features"
-            f"{', and this solver needs far more iterations' if slow else ''}: standardise the "
-            f"features first, with {scaler} or --scale {scale}"
+            f"{found}, so weights depend on the units of features{more}: standardise the features "
+            f"first, with {scaler}"
         )
 
 

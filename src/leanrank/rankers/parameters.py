@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -26,6 +26,7 @@ from sklearn.utils._param_validation import (
 )
 
 from leanrank._numbers import is_number, is_whole
+from leanrank._typing import Callback
 from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError, suggest
@@ -231,6 +232,20 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
             raise InputError(f"{of} has {value!r} for the feature {feature!r}: give a number")
         array[feature_number(feature, n_features, names, of)] = value
     return array
+
+
+@dataclass(eq=False, repr=False)
+class Rounds:
+    """A ranker that learns in rounds or passes, of which validation data choose the best."""
+
+    _takes_validation: ClassVar[bool] = True
+
+    _: KW_ONLY
+    measure: str = "ndcg@10"
+    convention: str = "standard"
+    patience: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
 
 
 class BestSoFar:

@@ -10,14 +10,15 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._numbers import check_whole
-from leanrank._typing import Callback, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 from leanrank.execution import single_threaded_blas
 from leanrank.losses import get_loss
 from leanrank.losses.base import Edges, Labels
+from leanrank.rankers import parameters
 from leanrank.rankers.inputs import count_informative
-from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Uses, record, seed_of
+from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Rounds, Uses
 from leanrank.rankers.path import BaseLinearRanker
 from leanrank.solvers.sampling import ftrl
 from leanrank.solvers.sampling.pair_sampling import document_keys
@@ -32,7 +33,7 @@ _ANY_TIME = frozenset(
 
 
 @dataclass(eq=False, repr=False)
-class StochasticRanker(BaseLinearRanker):
+class StochasticRanker(Rounds, BaseLinearRanker):
     """A ranker that takes a step per query (or a few pairs), for some passes over the data.
 
     A subclass defines how to prepare a block of whole queries (``_block``), the state before the
@@ -58,19 +59,13 @@ class StochasticRanker(BaseLinearRanker):
         Only with validation data: the pass whose weights are ``coef_``.
     """
 
-    _takes_validation: ClassVar[bool] = True
     _state_type: ClassVar[type]
     """The class of ``state_``; a checkpoint is read into it."""
 
     _: KW_ONLY
     epochs: int = 1
     random_state: Any = 0
-    measure: str = "ndcg@10"
-    convention: str = "standard"
-    patience: int | None = None
     warm_start: bool = False
-    verbose: int = 0
-    callback: Callback | None = None
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         best, block, epochs = BestSoFar(self, held_out), self._block(data, labels), self.epochs
@@ -162,7 +157,7 @@ class StochasticRanker(BaseLinearRanker):
         return self
 
     def _start(self, block: Any, n_features: int, n_passes: int) -> None:
-        seed = seed_of(getattr(self, "random_state", 0))
+        seed = parameters.seed_of(getattr(self, "random_state", 0))
         self.state_ = self._begin(block, n_features, seed, n_passes)
         self._begun_with = self._parameters_of_state()
 
@@ -171,9 +166,8 @@ class StochasticRanker(BaseLinearRanker):
 
     def _check_same_parameters(self) -> None:
         """Reject parameters other than those that the state was made with."""
-        begun = getattr(self, "_begun_with", {})
         now = self._parameters_of_state()
-        for name, value in begun.items():
+        for name, value in getattr(self, "_begun_with", {}).items():
             if repr(value) != repr(now[name]):
                 raise InputError(
                     f"the run was started with {name}={value!r} and cannot continue with "
@@ -202,7 +196,7 @@ class StochasticRanker(BaseLinearRanker):
             entry[self.measure] = best.measured(np.asarray(best.held_out.X[:, used] @ w[used]))
         entry["documents_per_second"] = (self.state_.documents - before) / max(seconds, 1e-9)
         entry["seconds"] = time.perf_counter() - start
-        record(self, entry)
+        parameters.record(self, entry)
         return w
 
 
@@ -223,10 +217,10 @@ def content_order(data: RankingData, queries: IntArray, edges: Edges | None = No
     if edges is not None:
         away = edges.weight * (along[edges.winner] - along[edges.loser])
         key = np.bincount(query_of[edges.winner], away, minlength=n_queries)
-        return queries[np.argsort(key[queries], kind="stable")]
-    mass = np.maximum(np.bincount(query_of, weight, minlength=n_queries), 1e-300)
-    mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
-    key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
+    else:
+        mass = np.maximum(np.bincount(query_of, weight, minlength=n_queries), 1e-300)
+        mean = np.bincount(query_of, weight * data.y, minlength=n_queries) / mass
+        key = np.bincount(query_of, weight * (data.y - mean[query_of]) * along, minlength=n_queries)
     return queries[np.argsort(key[queries], kind="stable")]
 
 
