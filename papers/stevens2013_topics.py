@@ -89,7 +89,7 @@ def pamir(
     make(1.0).fit(X, Y[:, :1])  # compiles, outside of the time
     start = time.perf_counter()
     fits = [make(C).fit(X, Y, validation=held_out) for C in AGGRESSIVENESS]
-    quality = [fit.evaluate(*held_out, measures=["map"]).per_topic["map"] for fit in fits]
+    quality = [fit.evaluate(*held_out, measures=["map"]).per_query["map"] for fit in fits]
     best = np.argmax(np.nan_to_num(quality, nan=-1.0), axis=0)
     seconds = time.perf_counter() - start
     coefs = [fit.coef_.toarray() for fit in fits]

@@ -194,7 +194,7 @@ def test_means_are_over_the_topics_where_a_measure_is_defined():
     Xv, Yv = collection(seed=1)
     Yv[:, 1] = 0.0
     result = TopicRanker(DominationRanker(0.02)).fit(X, Y).evaluate(Xv, Yv)
-    assert np.isnan(result.per_topic["all_pairs_error"][1])
+    assert np.isnan(result.per_query["all_pairs_error"][1])
     assert np.isfinite(result.means["all_pairs_error"])
 
 
@@ -212,10 +212,10 @@ def test_evaluation_averages_over_topics():
     scores = topics.predict(X)
     for name in ("map", "p@10", "domination_error", "all_pairs_error"):
         expected = [evaluate(Y[:, t], scores[:, t], measures=[name]).means[name] for t in range(3)]
-        assert np.allclose(result.per_topic[name], expected)
+        assert np.allclose(result.per_query[name], expected)
         assert result.means[name] == pytest.approx(np.mean(expected))
     zeros = [percent_zero(w) for w in topics.coef_.toarray()]
-    assert result.per_topic["percent_zero"].tolist() == zeros
+    assert result.per_query["percent_zero"].tolist() == zeros
 
 
 def test_fitted_topics_can_be_cloned_and_pickled():

@@ -7,13 +7,11 @@ from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
@@ -37,7 +35,7 @@ from leanrank.rankers.knots import directions, find_ramps
 from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
-from leanrank.rankers.parameters import SHARE, Constraints, whole, words
+from leanrank.rankers.parameters import SHARE, Constraints, words
 from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.solvers.base import Solution
 
@@ -166,11 +164,7 @@ class LeanRanker(BaseRanker):
 
     _fits_on_cluster = True
     _learned = "model_"
-    _constraints: ClassVar[Constraints] = {
-        "group_ratio": [SHARE, words("auto")],
-        "max_pairs": [whole(0), words("auto")],
-        "min_strength": [Interval(Real, 0, 1, closed="right")],
-    }
+    _constraints: ClassVar[Constraints] = {"group_ratio": [SHARE, words("auto")]}
 
     @property
     def _takes_nan(self) -> bool:

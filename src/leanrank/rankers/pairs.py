@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
@@ -327,8 +326,8 @@ class LCRA(SampledPairRanker):
     ----------
     views_ : list of array
         The features of each view.
-    view_coefs_ : array of shape (views, features)
-        The weights of each view after the last step.
+    state_ : ViewedState
+        Its ``view_weights()`` are the weights of each view after the last step, one per row.
 
     Examples
     --------
@@ -352,13 +351,6 @@ class LCRA(SampledPairRanker):
     n_unlabeled: int = 10
     views: int | Sequence[Sequence[Any]] = 2
     average: bool = True
-
-    @property
-    def view_coefs_(self) -> FloatArray:
-        """The weights of each view after the last step, one view per row."""
-        check_is_fitted(self, "coef_")
-        weights: FloatArray = self.state_.view_weights()
-        return weights
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
         return coregularised.make_viewed_block(data.X, labels, over=self.sampling)

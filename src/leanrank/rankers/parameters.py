@@ -61,12 +61,13 @@ SWITCH = "boolean"
 SEVERAL = "array-like"
 
 _NAMES: tuple[tuple[list[Any], str], ...] = (
-    ([NUMBER], "alpha coef0 epsilon margin_scale mu p power_t rho"),
-    ([POSITIVE], "C degree min_strength tol"),
+    ([NUMBER], "alpha coef0 margin_scale mu power_t rho"),
+    ([POSITIVE], "C degree epsilon tol"),
+    ([Interval(Real, 0, 1, closed="neither")], "p"),
+    ([Interval(Real, 0, 1, closed="right")], "min_strength"),
     ([Interval(Real, 0, None, closed="both")], "ceiling"),
     ([Interval(Real, 0, 1e150, closed="both")], "radius"),
-    ([NUMBER, None], "gamma"),
-    ([POSITIVE, None], "eta0 lipschitz"),
+    ([POSITIVE, None], "eta0 gamma lipschitz"),
     ([SHARE, None], "group_ratio l1_ratio"),
     ([Real, None], "max_cost"),
     ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
@@ -74,7 +75,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([whole(), None], "candidates max_features n_thresholds patience"),
     ([Integral, None], "n_jobs"),
     ([whole(), words("auto")], "n_features_to_select n_folds"),
-    ([whole(0), words("auto"), None], "max_pairs"),
+    ([whole(0), words("auto")], "max_pairs"),
     ([Integral, str, Mapping, None], "curves"),
     ([whole(), SEVERAL], "views"),
     ([whole(0), SEVERAL, None], "pairs"),

@@ -205,7 +205,7 @@ class KernelRankRLS(LeaveQueryOut):
     n_jobs: int | None = None
 
     _learned: ClassVar[str] = "dual_coef_"
-    _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE], "gamma": [POSITIVE, None]}
+    _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE]}
     _used_with: ClassVar[Uses] = {
         "gamma": ("kernel", ("poly", "rbf")),
         "degree": ("kernel", ("poly",)),

@@ -7,14 +7,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import SHAPES, ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet, L1Ball
 from leanrank.rankers.linear_ranker import LinearRanker
-from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
+from leanrank.rankers.parameters import Constraints, Uses, fixed, words
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.fenchel import Fenchel
 from leanrank.solvers.first_order.majorise import Majorise
@@ -210,9 +209,8 @@ class NonconvexRankSVM(WeightsRanker):
     n_iter_ : int
         Iterations of all rounds.
     history_ : list of dict
-        One entry per round: its objective, gap, number of features and iterations.
-    stationarity_ : float
-        Largest slope of loss plus penalty that is left in a weight.
+        One entry per round: its objective, gap, number of features and iterations. The last one
+        has "stationarity": the largest slope of loss plus penalty that is left in a weight.
 
     Examples
     --------
@@ -242,9 +240,6 @@ class NonconvexRankSVM(WeightsRanker):
     _constraints: ClassVar[Constraints] = {
         "penalty": [words(*SHAPES)],
         "l1_ratio": [Interval(Real, 0, 1, closed="right")],
-        "p": [Interval(Real, 0, 1, closed="neither")],
-        "gamma": [POSITIVE, None],
-        "epsilon": [POSITIVE],
     }
     _used_with: ClassVar[Uses] = {
         "p": ("penalty", ("lp",)),
@@ -269,9 +264,3 @@ class NonconvexRankSVM(WeightsRanker):
         """Return the rounds of weighted problems."""
         adaptive = self.penalty == "adaptive"
         return Majorise(rounds=min(self.n_rounds, ADAPTIVE_ROUNDS) if adaptive else self.n_rounds)
-
-    @property
-    def stationarity_(self) -> float:
-        """Largest slope of loss plus penalty that is left in a weight."""
-        check_is_fitted(self, "history_")
-        return float(self.history_[-1]["stationarity"])

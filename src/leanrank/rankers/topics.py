@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -18,12 +18,15 @@ from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
-from leanrank.metrics.judge import Judge, mean_of
+from leanrank.metrics.judge import Judge
 from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import check_parameters, reject_unused
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, descending, measure_models
 from leanrank.solvers.base import Solution
+
+if TYPE_CHECKING:
+    from leanrank.metrics import Evaluation
 
 MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 
@@ -134,8 +137,8 @@ class TopicRanker(BaseEstimator):
 
     def evaluate(
         self, X: Any, Y: Any, *, measures: Sequence[str] = MEASURES, convention: str = "standard"
-    ) -> TopicEvaluation:
-        """Measure each topic on documents, and average where a measure is defined."""
+    ) -> Evaluation:
+        """Measure each topic on documents, as a query, and average where a measure is defined."""
         from leanrank.metrics import evaluate, percent_zero
 
         scores = self.predict(X)
@@ -146,9 +149,9 @@ class TopicRanker(BaseEstimator):
             group=[len(scores)] * scores.shape[1],  # a topic is one query
             measures=list(measures), convention=convention,
         )  # fmt: skip
-        values = {name: np.asarray(found.per_query[name]) for name in measures}
-        values["percent_zero"] = np.array([percent_zero(w) for w in self.coef_.toarray()])
-        return TopicEvaluation(values)
+        zeros = np.array([percent_zero(w) for w in self.coef_.toarray()])
+        means = found.means | {"percent_zero": float(zeros.mean())}
+        return replace(found, means=means, per_query=found.per_query | {"percent_zero": zeros})
 
     def _fit_all(
         self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
@@ -197,24 +200,6 @@ class TopicRanker(BaseEstimator):
         values = measure_models(coefs, data, (self.measure,), "standard")[self.measure]
         worth = np.where(coefs.any(axis=1), Judge(self.measure).worth(values), -np.inf)
         return int(np.argmax(worth))
-
-
-@dataclass(frozen=True)
-class TopicEvaluation:
-    """Measures of each topic.
-
-    Attributes
-    ----------
-    per_topic : dict of str to array
-        NaN where a measure is not defined.
-    """
-
-    per_topic: dict[str, FloatArray]
-
-    @property
-    def means(self) -> dict[str, float]:
-        """Averages over the topics where a measure is defined."""
-        return {name: mean_of(values) for name, values in self.per_topic.items()}
 
 
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:

@@ -55,7 +55,7 @@ def test_the_objective_falls_round_by_round(data, penalty, loss):
     assert all(later <= earlier for earlier, later in pairwise(fell))
     assert ranker.objective_ == fell[-1]
     assert ranker.dual_gap_ <= 1e-6
-    assert 0 <= ranker.stationarity_ < np.inf
+    assert 0 <= ranker.history_[-1]["stationarity"] < np.inf
     assert [entry["round"] for entry in ranker.history_] == list(range(1, len(fell) + 1))
     assert len(fell) <= (2 if penalty == "adaptive" else 10)
     assert ranker.n_iter_ == sum(entry["iterations"] for entry in ranker.history_)

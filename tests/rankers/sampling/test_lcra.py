@@ -40,15 +40,20 @@ def test_agreement_grows_with_mu(data, hidden):
     away = []
     for mu in (0.0, 0.01, 1.0):
         ranker = fit(LCRA(mu=mu, n_steps=20_000), data, hidden)
-        first, second = data.X @ ranker.view_coefs_.T[:, 0], data.X @ ranker.view_coefs_.T[:, 1]
+        first, second = (
+            data.X @ ranker.state_.view_weights().T[:, 0],
+            data.X @ ranker.state_.view_weights().T[:, 1],
+        )
         away.append(np.mean((first - second) ** 2))
     assert away[0] > 1.2 * away[1] > 2 * away[2]
 
 
 def test_prediction_is_the_mean_of_the_views(data, hidden):
     ranker = fit(LCRA(views=3, n_steps=1000), data, hidden)
-    assert np.allclose(ranker.predict(data.X), (data.X @ ranker.view_coefs_.T).mean(axis=1))
-    for features, row in zip(ranker.views_, ranker.view_coefs_, strict=True):
+    assert np.allclose(
+        ranker.predict(data.X), (data.X @ ranker.state_.view_weights().T).mean(axis=1)
+    )
+    for features, row in zip(ranker.views_, ranker.state_.view_weights(), strict=True):
         assert np.array_equal(np.flatnonzero(row), features)
 
 
