@@ -213,8 +213,8 @@ class KernelRankRLS(LeaveQueryOut):
     }
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        spectrum = self._factorise(data, labels)
-        grouped = spectrum.centred.root * spectrum.dual_coefficients(float(self.alpha))
+        factors = self._factorise(data, labels)
+        grouped = factors.centred.root * factors.dual_coefficients(float(self.alpha))
         if self.kernel == "precomputed":  # columns of new rows come in the order given here
             self.dual_coef_ = np.empty(len(grouped))
             self.dual_coef_[self._columns] = grouped
@@ -266,14 +266,9 @@ class KernelRankRLS(LeaveQueryOut):
     def _similarities(self, left: Matrix, right: Matrix) -> FloatArray:
         from sklearn.metrics.pairwise import pairwise_kernels
 
-        options: dict[str, Any] = {}
-        if self.kernel in ("poly", "rbf") and self.gamma is not None:
-            options["gamma"] = float(self.gamma)
-        if self.kernel == "poly":
-            options |= {"degree": self.degree, "coef0": self.coef0}
-        values = pairwise_kernels(
-            left.astype(np.float64), right.astype(np.float64), metric=self.kernel, **options
-        )
+        pair = left.astype(np.float64), right.astype(np.float64)
+        options = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        values = pairwise_kernels(*pair, metric=self.kernel, filter_params=True, **options)
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
     def to_model(self, *, provenance: Mapping[str, Any] | None = None) -> Model:
