@@ -348,11 +348,11 @@ def test_an_online_learner_has_curves_by_fixed_knots():
 
 def test_scoring_makes_the_model_of_the_curves_once(monkeypatch) -> None:
     """And again when the weights change, in place too."""
-    from leanrank.rankers import base
+    from leanrank.rankers import path
 
     made = []
-    make = base.weights_model
-    monkeypatch.setattr(base, "weights_model", lambda *a, **k: made.append(1) or make(*a, **k))
+    make = path.weights_model
+    monkeypatch.setattr(path, "weights_model", lambda *a, **k: made.append(1) or make(*a, **k))
     data = bent()
     ranker = DominationRanker(alpha=0.01, curves=4).fit(data)
     first = ranker.predict(data)

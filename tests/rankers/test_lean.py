@@ -98,11 +98,12 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
         return Search(part, labels, loss, structure, settings, folds, SerialExecutor())
 
     search = searched(data, [held_out])
-    at, judged, (w,) = search.path(search.structure)
+    at, losses, (w,) = search.path(search.structure)
     test, rest = (RankingData(data.X[r], data.y[r], data.qid[r]) for r in (rows, ~rows))
     scores = search.structure.design.matvec(w)
-    assert judged.mean == pytest.approx(loss_of(test, scores[rows]), rel=1e-12)
-    assert np.isnan(judged.loss[~held_out]).all()
+    mean, _ = search.mean_and_error(losses)
+    assert mean == pytest.approx(loss_of(test, scores[rows]), rel=1e-12)
+    assert np.isnan(losses[~held_out]).all()
     alone = searched(rest, [])
     alone.fit_whole(alone.structure, float(settings.strengths[at]))
     np.testing.assert_allclose(

@@ -244,8 +244,8 @@ def directions(name: str, values: Any, n_features: int) -> FloatArray:
     signs = np.asarray(0.0 if values is None else values, dtype=np.float64)
     if signs.shape not in ((), (n_features,)) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
         raise InputError(
-            f"{name} must hold {n_features} of -1 (only negative or falling), 0 (either), 1 (only "
-            "positive or rising)"
+            f"{name} must hold {n_features} of -1 (not positive, never rises), 0 (either), 1 (not "
+            "negative, never falls)"
         )
     return np.broadcast_to(signs, n_features)
 

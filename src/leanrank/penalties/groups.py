@@ -218,8 +218,8 @@ def group_numbers(groups: Any, n_features: int) -> IntArray:
     names = np.asarray(groups)
     if names.shape != (n_features,):
         raise InputError(
-            f"groups has shape {names.shape} but there are {n_features} features: give one "
-            "group per feature"
+            f"groups has shape {names.shape}: a penalty of groups needs groups=, one group per "
+            f"feature, for {n_features} features"
         )
     return np.unique(names, return_inverse=True)[1]
 

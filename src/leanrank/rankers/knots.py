@@ -92,9 +92,9 @@ def _given_knots(feature: Any, given: Any) -> FloatArray:
     knots = as_floats(given, f"curves: the knots of the feature {feature!r}")
     ascending = knots.ndim == 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     if not ascending or not 2 <= len(knots) <= MOST_SEGMENTS + 1:
-        most = f"{MOST_SEGMENTS + 1:,}"
         raise InputError(
-            f"curves: the knots of the feature {feature!r} are no curve: give 2 to {most} that rise"
+            f"curves: the knots of the feature {feature!r} are no curve: give 2 to "
+            f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
         )
     return knots.astype(np.float64)
 
@@ -116,7 +116,7 @@ def curve_design(
     if isinstance(X, Design):
         raise InputError(f"{name} gets features that are prepared already: leave curves out")
     if isinstance(ranker.penalty, Penalty):
-        raise InputError(f"{name}: a penalty object is for weights: name it, or leave curves out")
+        raise InputError(f"{name}: a penalty object has no curves: name the penalty")
     if ranker._make_solver().reads_columns:
         raise InputError(f"{name}: solver={ranker.solver!r} reads X itself: leave curves out")
     reject_unused(ranker, ("signs",), "curves: use monotone")

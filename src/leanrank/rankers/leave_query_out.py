@@ -212,7 +212,9 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         if wanted == "auto":
             return min(n_features, int(self.max_features or MOST_SELECTED))
         if int(wanted) > n_features:
-            raise InputError(f"n_features_to_select={wanted} is more than {n_features} features")
+            raise InputError(
+                f"n_features_to_select={wanted} is more than the {n_features} features"
+            )
         return int(wanted)
 
     def transform(self, X: Any) -> Any:

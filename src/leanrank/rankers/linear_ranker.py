@@ -214,7 +214,7 @@ class LinearRanker(BaseLinearRanker):
         if isinstance(penalty, Penalty):
             if len(penalty.excluded) != n_features:
                 made = len(penalty.excluded)
-                raise InputError(f"the penalty is for {made} features but X has {n_features}")
+                raise InputError(f"the penalty is made for {made} features, X has {n_features}")
             return penalty.times(alpha)
         given = {"l1": 1.0, "l2": 0.0}.get(penalty, self.l1_ratio)
         if given is None:
