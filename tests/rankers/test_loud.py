@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from leanrank import LinearRanker, make_ranking
+from leanrank import LeanRanker, LinearRanker, make_ranking
 from leanrank.data.grouping import LONGEST_LIST
 from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
@@ -232,7 +232,7 @@ def test_features_that_the_data_do_not_have(data):
 def test_costs_and_directions_by_name(data):
     costs = {"bm25": 3.0, "length": 1.0}
     chosen = [
-        GreedyRankRLS(2, costs=given, budget=3.0).fit(data).selected_.tolist()
+        LeanRanker(costs=given, max_cost=3.0, n_strengths=4).fit(data).model_.indices.tolist()
         for given in (costs, [3.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     ]
     assert chosen[0] == chosen[1]

@@ -247,7 +247,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         if own.gap.any() and not ramps.gap.any():
             missing = feature_name(int(np.flatnonzero(own.gap)[0]), names_of(self))
             raise InputError(
-                f"X contains NaN in feature {missing!r}, and the documents of fit had none: fill in"
+                f"X contains NaN in feature {missing!r}, but the documents of fit had no gaps"
             )
         kept = np.flatnonzero(~(own.is_gap & ~ramps.gap[own.feature]))
         columns: FloatArray = design.take(kept).dense((0, values.shape[0]))
