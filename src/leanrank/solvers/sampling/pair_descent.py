@@ -303,17 +303,20 @@ def pair_weight(weights, a, b):  # type: ignore[no-untyped-def]
 def _descend(rows, y, index, weights, rule, state, generator, done, n_steps, buffers):  # type: ignore[no-untyped-def]
     pairs, counts = buffers.pairs, buffers.counts
     total, t, end = 0.0, done, done + n_steps
+    apart = np.empty(len(pairs))
     while t < end:
         n_pairs = min(len(pairs), end - t)
         fill_pairs(index, generator, pairs, n_pairs)
+        for at in range(n_pairs):  # as in ``fill_differences``, reads of distant rows overlap
+            apart[at] = y[pairs[at, 0]] - y[pairs[at, 1]]
         fill_differences(rows, pairs, n_pairs, buffers.features, buffers.values, counts)
-        total += _steps(y, weights, rule, state, t, n_pairs, buffers, rows.dense.shape[0] > 0)
+        total += _steps(apart, weights, rule, state, t, n_pairs, buffers, rows.dense.shape[0] > 0)
         t += n_pairs
     return total
 
 
 @kernel
-def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ignore[no-untyped-def]
+def _steps(apart, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ignore[no-untyped-def]
     average, truncate = state.now.shape[1] > 0, state.taken.shape[1] > 0
     v, numbers, late, taken = state.v[0], state.numbers[0], state.late[0], state.taken[0]
     pairs, counts = buffers.pairs, buffers.counts
@@ -329,7 +332,7 @@ def _steps(y, weights, rule, state, t, n_pairs, buffers, is_dense):  # type: ign
         z = numbers[scaled.SCALE] * dot(is_dense, v, features, values, at, n)
         if has_offset:
             z -= offset[a] - offset[b]
-        loss, slope = rule.loss(z, y[a] - y[b])
+        loss, slope = rule.loss(z, apart[at])
         c = pair_weight(weights, a, b) if is_weighted else 1.0
         total += c * loss
         if rule.passive_aggressive:

@@ -270,7 +270,8 @@ def fill_uniform(state, out):  # type: ignore[no-untyped-def]
 def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
     """Draw pairs into the first rows of ``out``: the higher row, then the lower.
 
-    Faster than one by one: arrays are taken out of the index once, and memory reads overlap.
+    Faster than one by one: arrays are taken out of the index once, and memory reads overlap, those
+    of the rows in a loop without branches that wait for another read.
     """
     rows, mass = index.rows, index.mass
     first, last, bottom = index.first, index.last, index.bottom
@@ -282,8 +283,10 @@ def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
         while cell < n_cells - 1 and cumulative[cell] <= u:
             cell += 1
         begin = first[cell]
-        out[t, 0] = rows[draw_place(mass, begin, last[cell], next_uniform(state))]
-        out[t, 1] = rows[draw_place(mass, bottom[cell], begin, next_uniform(state))]
+        out[t, 0] = draw_place(mass, begin, last[cell], next_uniform(state))
+        out[t, 1] = draw_place(mass, bottom[cell], begin, next_uniform(state))
+    for t in range(n_pairs):
+        out[t, 0], out[t, 1] = rows[out[t, 0]], rows[out[t, 1]]
 
 
 @kernel
