@@ -3,7 +3,8 @@
 Parts, for ``--only``: ``expanded`` (RankSVM against scikit-learn's LinearSVC on every pair),
 ``growth`` (time by documents in one query), ``first-order`` (FenchelRank and SparseRank against
 Newton), ``boosting`` (300 rounds of RankBoost), ``scaling`` (features in wild units),
-``topics`` (average precision of few words for topics of a text collection).
+``topics`` (average precision of few words for topics of a text collection), ``wide`` (time by
+features of smooth fits).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from benchmarks.pairwise.first_order import against_first_order
 from benchmarks.pairwise.growth import growth_in_one_query
 from benchmarks.pairwise.scaling import badly_scaled_features
 from benchmarks.pairwise.topics import topics_of_few_features
+from benchmarks.pairwise.wide import growth_in_features
 
 PARTS = {
     "expanded": against_expanded_pairs,
@@ -23,6 +25,7 @@ PARTS = {
     "boosting": rounds_of_rankboost,
     "scaling": badly_scaled_features,
     "topics": topics_of_few_features,
+    "wide": growth_in_features,
 }
 NEED_DATA = {"expanded", "first-order", "topics"}
 

@@ -6,6 +6,7 @@ import pytest
 from leanrank import make_ranking
 from leanrank.losses.base import Labels
 from leanrank.losses.domination import DominationLoss
+from leanrank.losses.logistic import LogisticLoss
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
@@ -55,3 +56,40 @@ def test_working_sets_too_large_for_a_matrix_reach_the_same_optimum(l1_ratio, sp
     without = Newton(tol=1e-8).solve(MemoryProblem(data.X, loss, plan, None, limits), penalty)
     assert without.gap <= 1e-8
     np.testing.assert_allclose(without.w, with_matrix, atol=1e-3 * np.abs(with_matrix).max())
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-4, 0.0])
+def test_smooth_steps_are_the_same_by_conjugate_gradients_and_by_a_matrix(alpha):
+    data = make_ranking(20, 60, 80, n_informative=10, random_state=3)
+    X = data.X * np.exp(np.random.default_rng(0).normal(size=80))  # in many units
+    loss = LogisticLoss()
+    plan = loss.prepare(Labels(data.y, data.query_ptr))
+    penalty = ElasticNet.build(alpha, 0.0, data.n_features)
+    never, always = Limits(), Limits(fewest_iterated=1, columns_per_product=1)
+    formed = Newton(tol=1e-8).solve(MemoryProblem(X, loss, plan, None, never), penalty)
+    problem = MemoryProblem(X, loss, plan, None, always)
+    iterated = Newton(tol=1e-8).solve(problem, penalty)
+    assert isinstance(problem.quadratic(penalty), ProductModel)
+    assert iterated.objective == pytest.approx(formed.objective, rel=2e-8, abs=1e-8)
+    if alpha:
+        assert iterated.gap <= 1e-8
+
+
+def test_conjugate_gradients_that_take_too_long_give_way_to_a_matrix():
+    data = make_ranking(20, 60, 80, n_informative=10, random_state=3)
+    loss = LogisticLoss()
+    plan = loss.prepare(Labels(data.y, data.query_ptr))
+    penalty = ElasticNet.build(1e-4, 0.0, data.n_features)
+    problem = MemoryProblem(data.X, loss, plan, None, Limits(fewest_iterated=1, columns_per_product=40))
+    for damping in (None, np.full(80, 1e-3)):
+        problem._by_products = True
+        problem.at(np.zeros(80))
+        model = problem.quadratic(penalty)
+        assert isinstance(model, ProductModel)
+        exact = problem.focused_hessian() + np.diag(np.full(80, 1e-4))
+        if damping is not None:
+            model, exact = model.damped(damping), exact + np.diag(damping)
+        c = problem.focused_gradient()
+        step = model.minimise(penalty, c, np.zeros(80))
+        np.testing.assert_allclose(step, np.linalg.solve(exact, -c), rtol=1e-3, atol=1e-5)
+        assert isinstance(problem.quadratic(penalty), GramModel)

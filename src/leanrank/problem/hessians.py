@@ -13,6 +13,7 @@ Xᵀ(HX) is added up over some queries and columns at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -57,6 +58,10 @@ class Limits:
         Matrices alive while a Hessian is added up, and features for which it is always formed.
     fewest_by_columns : int
         Features from which a quadratic model may go by columns.
+    fewest_iterated, columns_per_product : int
+        Features from which a smooth model of dense columns is first tried by conjugate gradients,
+        and columns of a Hessian that cost about as much as one of their products; set by
+        ``benchmarks pairwise``.
     few_cells, long_list : int
         Cells up to which, and documents per query from which, a sample is one of documents.
     worth_skipping : float
@@ -74,6 +79,8 @@ class Limits:
     gram_copies: int = 3
     fewest_gram: int = 2_048
     fewest_by_columns: int = 1_024
+    fewest_iterated: int = 256
+    columns_per_product: int = 16
     few_cells: int = 64
     long_list: int = 4_096
     worth_skipping: float = 0.6
@@ -172,6 +179,33 @@ class Hessians:
             hessian = self.hessian(block, features, u, thin=thin)
             return GramModel(hessian, sample is not self._all, exact_diagonal=sample.seen is None)
         return ProductModel(partial((self._exact or self).product, block, u))
+
+    def iterated(
+        self,
+        block: Block,
+        features: IntArray | None,
+        u: FloatArray,
+        thin: int | None,
+        form: Callable[[], QuadraticModel],
+    ) -> QuadraticModel | None:
+        """Return a model for conjugate gradients, of as many products as a Hessian costs.
+
+        ``form`` makes that of the Hessian. None where this one is cheap.
+        """
+        few = block.n_features < self.limits.fewest_iterated
+        if (
+            few
+            or block.dense((0, 0)) is None
+            or self.sample(block, features, thin) is not self._all
+        ):
+            return None
+        norms = self.design.column_norms if features is None else self.design.column_norms[features]
+        return ProductModel(
+            partial(self.product, block, u),
+            max_products=block.n_features // self.limits.columns_per_product,
+            squares=np.where(norms > 0.0, norms**2, 1.0),
+            instead=form,
+        )
 
     def hessian(
         self,

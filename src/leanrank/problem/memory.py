@@ -85,6 +85,7 @@ class MemoryProblem(Problem):
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
         self._partly: tuple[FloatArray, FloatArray, BoolArray] | None = None  # the same of some
         self._near_is_close = True  # whether approximate Hessians were, since at()
+        self._by_products = True  # as long as conjugate gradients are done sooner than a Hessian
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
     # the point of the current iterate
@@ -294,6 +295,17 @@ class MemoryProblem(Problem):
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set."""
+        if not self._by_products or penalty.quadratic_part is None:
+            return self._quadratic(penalty, thin)
+
+        def form() -> QuadraticModel:
+            self._by_products = False
+            return self._quadratic(penalty, thin)
+
+        model = self.hessians.iterated(self.block, self._features, self.point.u, thin, form)
+        return self._quadratic(penalty, thin) if model is None else model
+
+    def _quadratic(self, penalty: Penalty, thin: int | None) -> QuadraticModel:
         exact, block, features = self.hessians, self.block, self._features
         cheap = exact.cheapest(block) if self._near_is_close else exact
         model = cheap.quadratic(block, features, self.point.u, penalty, thin)

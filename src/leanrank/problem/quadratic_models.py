@@ -12,7 +12,8 @@ scores fit a cache.
 
 ``ProductModel`` has no matrix, for working sets too large for one. Each iteration costs two
 products with the working set's columns. Smooth penalties are solved by conjugate gradients, others
-by accelerated proximal gradients that start anew when they overshoot.
+by accelerated proximal gradients that start anew when they overshoot. Where a matrix is possible,
+conjugate gradients give way to it unless they are done first.
 
 ``CheckedModel`` has a Hessian that is only close to the loss's, checked along its first step.
 Documents of similar score are taken together as long as they have similar scores: where few
@@ -160,6 +161,8 @@ class ColumnModel(QuadraticModel):
 
 POWER_STEPS = 8
 
+TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True)
 class ProductModel(QuadraticModel):
@@ -172,37 +175,59 @@ class ProductModel(QuadraticModel):
     accuracy : float
         Relative residual at which to stop.
     max_products : int
+    squares : array, optional
+        Sums of squares of the columns, to which their curvature is about proportional.
+    instead : callable, optional
+        Makes the model whose step is taken if conjugate gradients are not done by then.
     """
 
     product: Callable[[FloatArray], FloatArray]
     accuracy: float = 1e-2
     max_products: int = 200
+    squares: FloatArray | None = None
+    instead: Callable[[], QuadraticModel] | None = None
 
     lasting = False
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s), roughly."""
         ridge = penalty.quadratic_part
-        if ridge is not None:
-            return self._conjugate_gradients(c + ridge * w, ridge)
-        return self._proximal_gradients(penalty, c, w)
+        if ridge is None:
+            return self._proximal_gradients(penalty, c, w)
+        step, done = self._conjugate_gradients(c + ridge * w, ridge)
+        return step if done or self.instead is None else self.instead().minimise(penalty, c, w)
 
     def damped(self, ridge: FloatArray) -> ProductModel:
         """Return the model with ½ Σ_j ridge_j s_j² added."""
-        return replace(self, product=lambda v: self.product(v) + ridge * v)
+        instead = self.instead
+        return replace(
+            self,
+            product=lambda v: self.product(v) + ridge * v,
+            instead=None if instead is None else lambda: instead().damped(ridge),
+        )
 
-    def _conjugate_gradients(self, force: FloatArray, ridge: FloatArray) -> FloatArray:
+    def _conjugate_gradients(self, force: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the step, and whether its residual is small enough."""
         from scipy.sparse.linalg import LinearOperator, cg
 
-        n = len(force)
+        n, unit = len(force), self._units(force, ridge)
 
         def regularised(v: FloatArray) -> FloatArray:
-            flat = np.ravel(v)
-            return self.product(flat) + ridge * flat
+            moved = unit * np.ravel(v)
+            return unit * (self.product(moved) + ridge * moved)
 
         operator: Any = LinearOperator((n, n), matvec=regularised, dtype=np.float64)
-        step, _ = cg(operator, -force, rtol=self.accuracy, maxiter=self.max_products)
-        return np.asarray(step)
+        step, fault = cg(operator, -unit * force, rtol=self.accuracy, maxiter=self.max_products)
+        return unit * np.asarray(step), fault == 0
+
+    def _units(self, force: FloatArray, ridge: FloatArray) -> FloatArray:
+        """Return units of the features in which H + ridge has about equal diagonal entries."""
+        if self.squares is None:
+            return np.ones(len(force))
+        along = force / self.squares
+        bend = float(along @ self.product(along)) / max(float(along @ force), TINY)
+        total = bend * self.squares + ridge
+        return np.where(total > 0.0, 1.0 / np.sqrt(np.maximum(total, TINY)), 1.0)
 
     def _proximal_gradients(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         lipschitz = 1.1 * _largest_eigenvalue(self.product, len(c))
@@ -236,7 +261,7 @@ def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], n: int) -> 
         v = moved
         if not v.any():
             break
-    return max(value, np.finfo(np.float64).tiny)
+    return max(value, TINY)
 
 
 MOST_OFF = 2.0
