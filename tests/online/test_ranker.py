@@ -187,7 +187,7 @@ def test_damaged_states_are_refused(tmp_path):
     ranker = live(OnlineRanker("lcra", n_features=5), queries(), 10)
     ranker.save(path)
     content = path.read_bytes()
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="no such file"):
         OnlineRanker.load(tmp_path / "none")
     for changed, word in (
         (b"{}", "this is no"),

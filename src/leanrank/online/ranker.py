@@ -14,7 +14,8 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank._version import __version__
 from leanrank.data.clicks.click_log import ClickLog
-from leanrank.errors import FileError, InputError, check_choice
+from leanrank.data.sources import open_bytes
+from leanrank.errors import InputError, check_choice
 from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
 from leanrank.online.serving import (
@@ -285,11 +286,8 @@ class OnlineRanker:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineRanker:
         """Read what ``save`` wrote, checked before any of it is used."""
-        try:
-            with open(path, "rb") as stream:
-                content = stream.read()
-        except OSError as error:
-            raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+        with open_bytes(path) as stream:
+            content = stream.read()
         try:
             return read_state(content, cls._restore, _MAGIC, _SCHEMA)
         except ValueError as error:
