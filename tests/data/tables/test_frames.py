@@ -202,7 +202,7 @@ def test_missing_values_are_nan(maker):
         (BASE, {"label": "grade"}, "no column 'grade' for label.*columns: 'label', 'qid', 'a'"),
         (BASE, {"qid": "query"}, "no column 'query' for qid"),
         (BASE, {"weight": "w"}, "no column 'w' for weight: name the right one with `weight=…`"),
-        (BASE, {"features": ["z"]}, "no feature column 'z'"),
+        (BASE, {"features": ["z"]}, "no column 'z' for a feature"),
         (BASE, {"features": ["a", "label"]}, "'label' is the label: leave it out of `features=…`"),
         (BASE, {"features": ["a", "a"]}, "the feature name 'a' occurs twice"),
         (BASE, {"features": "a"}, "list of column names"),
@@ -267,8 +267,7 @@ def test_unknown_backend():
 @pytest.mark.parametrize("shape", [(1, 1), (15, 3), (2049, 40), (5000, 7)])
 def test_columns_are_written_into_rows(dtype, shape):
     X = np.random.default_rng(0).normal(size=shape).astype(dtype)
-    columns = [[column.copy()] for column in X.T]
-    columns[0] = np.array_split(columns[0][0], 3)
+    columns = [column.copy() for column in X.T]
     for other in (np.float32, np.float64):
         inside = np.zeros((shape[0] + 2, shape[1]), dtype=other)
         fill_rows(inside[1:-1], columns)

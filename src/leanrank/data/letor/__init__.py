@@ -9,22 +9,20 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
-from leanrank.data.grouping import check_optional, group_rows
+from leanrank.data.grouping import group_rows
+from leanrank.data.letor.reader import LetorRequest, open_text, read_rows, text_array
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
-from leanrank.errors import InputError, ParseError, check_choice, warn
+from leanrank.errors import InputError, ParseError, warn
 from leanrank.execution import make_executor, row_blocks
-
-if TYPE_CHECKING:
-    from leanrank.data.letor.reader import LetorRequest
 
 
 def load_letor(
@@ -93,29 +91,12 @@ def load_letor(
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
-    request = make_request(n_features, zero_based, dtype, storage, optional)
+    request = LetorRequest(n_features, zero_based, dtype, storage, optional)
     return read_letor(path, request, n_jobs)
-
-
-def make_request(
-    n_features: int | None, zero_based: bool, dtype: Any, storage: str, optional: Any
-) -> LetorRequest:
-    """Check what a caller wants of a text."""
-    from leanrank.data.letor.reader import LetorRequest
-
-    width = None if n_features is None else check_whole("n_features", n_features)
-    if not isinstance(zero_based, bool):
-        raise InputError(f"zero_based={zero_based!r} is not one of True and False")
-    check_choice("storage", storage, ("auto", "dense", "sparse"))
-    if dtype not in (np.float32, np.float64, "float32", "float64"):
-        raise InputError(f"dtype={dtype!r} is not one of float64 and float32")
-    return LetorRequest(width, zero_based, np.dtype(dtype), storage, check_optional(optional))
 
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
-    from leanrank.data.letor.reader import open_text, read_rows
-
     name = shown_name(path)
     rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
     if b"" in rows.run_names and any(rows.run_names):
@@ -144,8 +125,6 @@ def query_ids(names: list[bytes]) -> AnyArray:
         ids = [int(name) for name in names]
         if min(ids) >= -(2**63) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
-    from leanrank.data.letor.reader import text_array
-
     return text_array([name.decode("utf-8") for name in names])
 
 
@@ -245,18 +224,10 @@ _QUERY = re.compile(rb"[ \t]*[^ \t#\r\n]+[ \t]+qid:([^ \t#\r\n]+)")
 
 
 def text_part(
-    path: str,
-    *,
-    dtype: Any = "float64",
-    storage: str = "auto",
-    zero_based: bool = False,
-    n_features: int | None = None,
-    optional: tuple[str, ...] = (),
-    chunk_bytes: int = CHUNK_BYTES,
-    n_jobs: int | None = -1,
+    path: str, *, chunk_bytes: int = CHUNK_BYTES, n_jobs: int | None = -1, **options: Any
 ) -> Part:
     """Return a text file or standard input as chunks of whole queries, read front to back."""
-    request = make_request(n_features, zero_based, dtype, storage, optional)
+    request = LetorRequest(**options)
     check_whole("chunk_bytes", chunk_bytes)
     executor = make_executor(n_jobs)
 
@@ -290,8 +261,6 @@ def _parse(
     block: bytes, name: str, line: int, request: LetorRequest, executor: Any
 ) -> RankingData | None:
     """Read a chunk, None if it holds comments and blank lines only; ``line`` are those before."""
-    from leanrank.data.letor.reader import read_rows
-
     try:
         rows = read_rows(block, name, request, executor)
     except ParseError as error:

@@ -10,34 +10,48 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.grouping import check_optional
 from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.sources import is_regular, open_bytes, quoted
-from leanrank.errors import ParseError
+from leanrank.errors import InputError, ParseError, check_choice
 from leanrank.execution import Executor, SerialExecutor
 
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
+@dataclass
 class LetorRequest:
-    """What the caller wants."""
+    """What the caller wants of a text, as ``load_letor`` takes it."""
 
     n_features: int | None = None
     zero_based: bool = False
-    dtype: np.dtype[Any] = np.dtype(np.float64)  # noqa: RUF009
+    dtype: Any = np.float64
     storage: str = "auto"
-    optional: tuple[str, ...] = ()
+    optional: Collection[str] = ()
     range_bytes: int = 2**20  # text in one unit of work
     n_samples: int = 16  # of which the storage is guessed
     sample_bytes: int = 2**16
+
+    def __post_init__(self) -> None:
+        if self.n_features is not None:
+            check_whole("n_features", self.n_features)
+        if not isinstance(self.zero_based, bool):
+            raise InputError(f"zero_based={self.zero_based!r} is not one of True and False")
+        check_choice("storage", self.storage, ("auto", "dense", "sparse"))
+        if self.dtype not in (np.float32, np.float64, "float32", "float64"):
+            raise InputError(f"dtype={self.dtype!r} is not one of float64 and float32")
+        self.dtype = np.dtype(self.dtype)
+        check_optional(self.optional)
 
     def rules(self, layout: LetorLayout) -> parser.Rules:
         """Return how the parser is to read lines."""

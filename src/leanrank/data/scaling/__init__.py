@@ -9,7 +9,6 @@ import numpy as np
 
 from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.errors import InputError
 from leanrank.execution import make_executor, query_ranges, row_blocks
 
 Apply: TypeAlias = Callable[..., list[Any]]
@@ -60,34 +59,6 @@ def _rank(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
 
 
 _BY_QUERY = {"minmax": _minmax, "standard": _standard, "rank": _rank}
-
-
-def minmax_sparse(X: Matrix, query_ptr: IntArray) -> Matrix:
-    """Scale the stored entries of a CSR matrix to [0, 1] within each query and feature."""
-    from scipy.sparse import csr_array
-
-    X = csr_array(X)
-    scaled = np.empty(X.nnz)
-    ptr = np.unique(query_ptr)
-    for first, last in query_ranges(ptr):
-        own = ptr[first : last + 1]
-        part = X[own[0] : own[-1]]
-        columns, places = np.unique(part.indices, return_inverse=True)
-        row_of = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-        # only the columns that have entries: X may be far wider
-        block = np.zeros((part.shape[0], len(columns)))
-        block[row_of, places] = part.data
-        zeros = np.ones(block.shape, dtype=bool)
-        zeros[row_of, places] = False
-        block = _minmax(block, own[:-1] - own[0], np.diff(own))
-        if (filled := (zeros & (block != 0)).any(axis=0)).any():
-            raise InputError(
-                f"feature f{columns[np.argmax(filled)] + 1} has negative values and unstored zeros "
-                "in one query, so min–max scaling would fill a sparse X: make it dense with "
-                "X.toarray() first"
-            )
-        scaled[X.indptr[own[0]] : X.indptr[own[-1]]] = block[row_of, places]
-    return _with_values(X, scaled.astype(X.dtype))
 
 
 def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
@@ -158,10 +129,6 @@ def divide_entries(X: Matrix, scale: FloatArray) -> Matrix:
     values = empty_beside(X.data)
     for a, b in row_blocks(len(values), 1 << 20):
         values[a:b] = X.data[a:b] / scale[X.indices[a:b]]
-    return _with_values(X, values)
-
-
-def _with_values(X: Matrix, values: AnyArray) -> Matrix:
     scaled = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=not is_mapped(X))
     scaled.has_canonical_format = X.has_canonical_format
     return scaled

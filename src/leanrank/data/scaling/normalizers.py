@@ -126,19 +126,22 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
 
     def _checked(self, X: Any, *, reset: bool) -> Matrix:
-        if not self._takes_sparse and hasattr(X.X if isinstance(X, RankingData) else X, "tocsr"):
+        data = X if isinstance(X, RankingData) else None
+        matrix = X if data is None else data.X
+        if not self._takes_sparse and hasattr(matrix, "tocsr"):
             raise InputError(
                 f"the {self.kind!r} normaliser would fill a sparse X with values: make it dense "
-                "with X.toarray() first, or use 'query-minmax'"
+                "with X.toarray() or `storage='dense'` first, or use 'standard'"
             )
-        settings = {
-            "accept_sparse": "csr",
-            "dtype": [np.float64, np.float32],
+        settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+        settings |= {
             "order": "C",
             "ensure_all_finite": "allow-nan" if self._takes_missing else True,
         }
         try:
-            return self._validated(X, reset, settings)
+            if data is None and (reset or hasattr(self, "n_features_in_")):
+                return validate_data(self, X, reset=reset, **settings)
+            matrix = check_array(matrix, estimator=self, **settings)
         except ValueError as error:
             if "contains NaN" not in str(error):
                 raise
@@ -146,13 +149,8 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
                 "scale with 'standard' or 'minmax', which keep them (curves need neither)"
             ) from error
-
-    def _validated(self, X: Any, reset: bool, settings: dict[str, Any]) -> Matrix:
-        if not isinstance(X, RankingData) and (reset or hasattr(self, "n_features_in_")):
-            return validate_data(self, X, reset=reset, **settings)
-        matrix = check_array(X.X if isinstance(X, RankingData) else X, estimator=self, **settings)
-        if reset:
-            self._take_names(X.n_features, X.feature_names)
+        if reset and data is not None:
+            self._take_names(data.n_features, data.feature_names)
         elif matrix.shape[1] != getattr(self, "n_features_in_", matrix.shape[1]):
             raise InputError(
                 f"the data have {matrix.shape[1]} features but {type(self).__name__} was fitted on "
@@ -205,8 +203,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
     A feature becomes (x − min) / (max − min) over the documents of the query, and 0 where it is the
     same for all of them.
 
-    A sparse X stays sparse, its unstored zeros taking part. That is possible unless a feature has
-    both negative values and unstored zeros within a query; then there is an error.
+    X must be dense, since the zeros of a sparse one would move.
 
     Parameters
     ----------
@@ -221,12 +218,6 @@ class QueryMinMaxScaler(_QueryNormalizer):
     """
 
     kind = "query-minmax"
-    _takes_sparse = True
-
-    def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        if isinstance(X, np.ndarray):
-            return super()._scaled(X, query_ptr)
-        return scaling.minmax_sparse(X, query_ptr)
 
 
 class QueryStandardScaler(_QueryNormalizer):
@@ -320,8 +311,7 @@ class GlobalMinMaxScaler(Normalizer):
     """Scale every feature to [0, 1] over the training data.
 
     A feature becomes (x − min) / (max − min), and x − min if it is the same in all training
-    documents. A sparse X stays sparse if the least value of every feature is 0; otherwise there is
-    an error.
+    documents. X must be dense.
 
     Attributes
     ----------
@@ -337,7 +327,6 @@ class GlobalMinMaxScaler(Normalizer):
 
     kind = "minmax"
     _learned = ("min", "max")
-    _takes_sparse = True
     min_: FloatArray
     max_: FloatArray
 
@@ -349,15 +338,7 @@ class GlobalMinMaxScaler(Normalizer):
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
-        if isinstance(X, np.ndarray):
-            return scaling.shift_and_divide(X, self.min_, span)
-        moved = np.flatnonzero(self.min_)
-        if len(moved):
-            raise InputError(
-                f"the least value of feature f{moved[0] + 1} is {self.min_[moved[0]]:g}, so min–max"
-                " scaling would fill a sparse X: make it dense with X.toarray() first"
-            )
-        return scaling.divide_entries(X, span)
+        return scaling.shift_and_divide(X, self.min_, span)
 
 
 def as_normalizer(step: Any) -> Any:

@@ -97,12 +97,7 @@ def table_rows(
     if data.doc_ids is not None:
         columns.append([str(name) for name in data.doc_ids[rows].tolist()])
     columns += [values[rows] for values in weights_per_row(data).values()]
-    block = data.X[rows]
-    turned = np.empty((data.n_features, len(block)), dtype=data.X.dtype)
-    for at in range(0, len(block), _ROWS_PER_FILL):
-        strip = block[at : at + _ROWS_PER_FILL]
-        turned[:, at : at + len(strip)] = strip.T
-    columns += list(turned)
+    columns += list(np.ascontiguousarray(data.X[rows].T))
     arrays = [
         pa.array(column, field.type, from_pandas=False)
         for column, field in zip(columns, schema, strict=True)
@@ -110,26 +105,21 @@ def table_rows(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def fill_rows(out: AnyArray, columns: Sequence[Sequence[AnyArray]]) -> None:
-    """Write columns, each in consecutive chunks, into a row-major array."""
-    whole = [_joined(chunks) for chunks in columns]
+def fill_rows(out: AnyArray, columns: Sequence[AnyArray]) -> None:
+    """Write columns into a row-major array."""
     for at in range(0, len(out), _ROWS_PER_FILL):
         strip = out[at : at + _ROWS_PER_FILL]
-        for j, column in enumerate(whole):
+        for j, column in enumerate(columns):
             strip[:, j] = column[at : at + _ROWS_PER_FILL]
 
 
-def _numbers(column: pa.ChunkedArray) -> list[AnyArray]:
-    """Return the chunks of a column as NumPy arrays, without copying where Arrow can."""
+def _numbers(column: pa.ChunkedArray) -> AnyArray:
+    """Return a column as a NumPy array, without copying where Arrow can."""
     if column.null_count or pa.types.is_decimal(column.type):
         column = column.cast(pa.float64()).fill_null(float("nan"))
-    return [chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks]
-
-
-def _joined(chunks: Sequence[AnyArray]) -> AnyArray:
-    if len(chunks) == 1:
-        return chunks[0]
-    return np.concatenate(chunks) if chunks else np.empty(0)
+    if column.num_chunks == 1:
+        return column.chunk(0).to_numpy(zero_copy_only=False)
+    return column.to_numpy()
 
 
 def _row(row: int) -> str:
@@ -166,14 +156,14 @@ def side_numbers(
         return None
     if not nulls_are_nan:
         refuse_nulls(column, role, 0, where)
-    return _joined(_numbers(column)).astype(np.float64, copy=False)
+    return _numbers(column).astype(np.float64, copy=False)
 
 
 def query_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[IntArray, AnyArray | None]:
     """Return one number per row, and the query of each number unless they are the queries."""
     refuse_nulls(column, name, 0, where)
     if pa.types.is_integer(column.type):
-        return _joined(_numbers(column)), None
+        return _numbers(column), None
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     encoded = column.unify_dictionaries()
@@ -185,5 +175,4 @@ def query_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[IntArra
     else:
         names = np.empty(len(distinct), dtype=object)
         names[:] = distinct
-    codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-    return _joined(codes), names
+    return pa.chunked_array([chunk.indices for chunk in encoded.chunks]).to_numpy(), names

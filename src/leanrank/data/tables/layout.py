@@ -74,35 +74,40 @@ def find_layout(
     for role in set(reserved) - {"label", "qid", *given.values(), *(features or ())}:
         if role in present:
             given.setdefault(role, role)
-    for role, name in given.items():
-        absent = f", or `{role}=None` if there is none" if role in ("label", "qid") else ""
-        remedy = f"name the right one with `{role}=…`{absent}"
-        if name not in present:
-            listed = _listed(present)
-            raise InputError(
-                f"{where} has no column {name!r} for {role}: {remedy} (columns: {listed})"
-            )
-        if role not in ("qid", "doc_id"):
-            _check_numbers(schema, name, where, remedy)
     if features is None:
         index = (schema.pandas_metadata or {}).get("index_columns", ())  # row labels, not data
         apart = {*given.values(), *reserved, *(name for name in index if isinstance(name, str))}
         unused = [name for name in present if name not in apart]
-        features = [name for name in unused if name in (among or ())] or unused
+        chosen = tuple(name for name in unused if name in (among or ())) or tuple(unused)
         own_names = notes.get("named", True)
     else:
-        own_names = True
-        if given.get("label") in features:
+        chosen, own_names = tuple(features), True
+        if given.get("label") in chosen:
             label = given["label"]
             raise InputError(f"column {label!r} is the label: leave it out of `features=…`")
-    chosen = tuple(features)
-    for name in chosen:
+    none = {role: f", or `{role}=None` if there is none" for role in ("label", "qid")}
+    needed = [(name, role, f"name the right one with `{role}=…`") for role, name in given.items()]
+    needed += [
+        (
+            name,
+            "a feature",
+            f"say what it is, as in `doc_id={name!r}`, or list those to use with `features=…`",
+        )
+        for name in chosen
+    ]
+    for name, role, remedy in needed:
         if name not in present:
+            shown = ", ".join(map(repr, present[:20])) + ", ..." * (len(present) > 20)
             raise InputError(
-                f"{where} has no feature column {name!r} (columns: {_listed(present)})"
+                f"{where} has no column {name!r} for {role}: {remedy}{none.get(role, '')} "
+                f"(columns: {shown})"
             )
-        remedy = f"say what it is, as in `doc_id={name!r}`, or list those to use with `features=…`"
-        _check_numbers(schema, name, where, remedy)
+        kind = schema.field(name).type
+        if role not in ("qid", "doc_id") and not is_number(kind):
+            raise InputError(
+                f"column {name!r} of {where} holds {kind}, not numbers: correct it, or "
+                f"{remedy}{none.get(role, '')}"
+            )
     dtype = _common_dtype([schema.field(name).type for name in chosen])
     return Layout(given, chosen, chosen if own_names else None, dtype)
 
@@ -147,15 +152,6 @@ def weights_per_row(data: Any) -> dict[str, AnyArray]:
     return {role: values for role, values in each.items() if values is not None}
 
 
-def _check_numbers(schema: pa.Schema, name: str, where: str, remedy: str) -> None:
-    """Reject a column that does not hold numbers."""
-    kind = schema.field(name).type
-    if not is_number(kind):
-        raise InputError(
-            f"column {name!r} of {where} holds {kind}, not numbers: correct it, or {remedy}"
-        )
-
-
 def notes_of(schema: pa.Schema, where: str) -> dict[str, Any]:
     """Return what leanrank noted beside the columns of a table."""
     raw = (schema.metadata or {}).get(_KEY)
@@ -192,8 +188,3 @@ def _id_type(query_ids: AnyArray) -> pa.DataType:
     if query_ids.dtype.kind in "iu":
         return pa.from_numpy_dtype(query_ids.dtype)
     return pa.infer_type(query_ids.tolist()) if len(query_ids) else pa.string()
-
-
-def _listed(names: Sequence[str], most: int = 20) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
