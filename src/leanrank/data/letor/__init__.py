@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
 from leanrank.data.grouping import group_rows
-from leanrank.data.letor.reader import LetorRequest, open_text, read_rows, text_array
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.errors import InputError, ParseError, warn
 from leanrank.execution import make_executor, row_blocks
+
+if TYPE_CHECKING:
+    from leanrank.data.letor.reader import LetorRequest
 
 
 def load_letor(
@@ -91,12 +93,16 @@ def load_letor(
     >>> data.query_ids.tolist(), data.doc_ids.tolist()
     (['WT04-17'], ['G21', ''])
     """
+    from leanrank.data.letor.reader import LetorRequest
+
     request = LetorRequest(n_features, zero_based, dtype, storage, optional)
     return read_letor(path, request, n_jobs)
 
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
+    from leanrank.data.letor.reader import open_text, read_rows
+
     name = shown_name(path)
     rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
     if b"" in rows.run_names and any(rows.run_names):
@@ -125,6 +131,8 @@ def query_ids(names: list[bytes]) -> AnyArray:
         ids = [int(name) for name in names]
         if min(ids) >= -(2**63) and max(ids) < 2**63:
             return np.array(ids, dtype=np.int64)
+    from leanrank.data.letor.reader import text_array
+
     return text_array([name.decode("utf-8") for name in names])
 
 
@@ -227,6 +235,8 @@ def text_part(
     path: str, *, chunk_bytes: int = CHUNK_BYTES, n_jobs: int | None = -1, **options: Any
 ) -> Part:
     """Return a text file or standard input as chunks of whole queries, read front to back."""
+    from leanrank.data.letor.reader import LetorRequest
+
     request = LetorRequest(**options)
     check_whole("chunk_bytes", chunk_bytes)
     executor = make_executor(n_jobs)
@@ -261,6 +271,8 @@ def _parse(
     block: bytes, name: str, line: int, request: LetorRequest, executor: Any
 ) -> RankingData | None:
     """Read a chunk, None if it holds comments and blank lines only; ``line`` are those before."""
+    from leanrank.data.letor.reader import read_rows
+
     try:
         rows = read_rows(block, name, request, executor)
     except ParseError as error:
