@@ -345,7 +345,7 @@ def _record_batch(data: RankingData) -> Any:
         for name, entries in ((INDICES, X.indices), (VALUES, X.data)):
             child = _array(entries[begin:end])
             kind = listed(pa.field("item", child.type, False))
-            buffers = [None, _buffer(ptr)]
+            buffers = [None, pa.py_buffer(ptr)]
             arrays[name] = pa.Array.from_buffers(kind, n_rows, buffers, children=[child])
     arrays["label"] = _array(data.y)
     arrays["qid"] = _id_column(data.query_ids, np.diff(data.query_ptr))
@@ -370,14 +370,9 @@ def _write(batch: Any, path: str | os.PathLike[str]) -> None:
         writer.write_batch(batch)
 
 
-def _buffer(array: AnyArray) -> Any:
-    return pa.py_buffer(np.ascontiguousarray(array))
-
-
 def _array(values: AnyArray) -> Any:
     """Return numbers as an Arrow array over the same memory; NaN is a number."""
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, _buffer(values)])
+    return pa.array(np.ascontiguousarray(values), from_pandas=False)
 
 
 def _id_column(ids: AnyArray, sizes: IntArray) -> Any:

@@ -306,32 +306,26 @@ class RunPool:
 
 def as_run(run: Any, name: str) -> Run:
     """Make a run of a path or of a table with the columns qid, doc_id and score."""
-    if isinstance(run, Run):
-        return run
     if isinstance(run, (str, os.PathLike)):
         return load_run(run)
-    qid, doc_id, score = _columns(run, ("qid", "doc_id", "score"), f"the run {name!r}")
-    return Run(qid, doc_id, score, name)
+    return run if isinstance(run, Run) else Run(*_columns(run, "score", f"the run {name!r}"), name)
 
 
 def as_qrels(qrels: Any) -> Qrels:
     """Make judgments of a path or of a table with the columns qid, doc_id and label."""
-    if isinstance(qrels, Qrels):
-        return qrels
     if isinstance(qrels, (str, os.PathLike)):
         from leanrank.data.logs.judgments import read_judgments
 
         return read_judgments(qrels)
-    qid, doc_id, label = _columns(qrels, ("qid", "doc_id", "label"), "the judgments")
-    return Qrels(qid, doc_id, label)
+    return qrels if isinstance(qrels, Qrels) else Qrels(*_columns(qrels, "label", "the judgments"))
 
 
-def _columns(table: Any, names: tuple[str, ...], where: str) -> list[AnyArray]:
+def _columns(table: Any, numeric: str, where: str) -> tuple[Any, Any, Any]:
     try:
-        return [np.asarray(table[name]) for name in names]
+        return table["qid"], table["doc_id"], table[numeric]
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise InputError(
-            f"{where} is a {type(table).__name__} without the columns {', '.join(names)}: give "
+            f"{where} is a {type(table).__name__} without the columns qid, doc_id, {numeric}: give "
             "such a table, or the path of a file"
         ) from error
 
