@@ -63,9 +63,8 @@ class QueryKFold(BaseCrossValidator):
         self.n_splits = check_whole("n_splits", n_splits, 2)
         self.n_repeats = check_whole("n_repeats", n_repeats, 1)
         self.stratify = stratify
-        self.random_state = (
-            None if random_state is None else check_whole("random_state", random_state, 0)
-        )
+        check_whole("random_state", random_state or 0, 0)
+        self.random_state = random_state
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None, qid: Any = None

@@ -162,12 +162,16 @@ def fuse(
         values, settings, points = _tested(learner, pool, curve)
         setting, weights, gap = learner.learn(pool)
     summarise_warnings(caught, learner.n_fits)
-    per_query = {FUSED: values, **others}
     shared, by_type = weights[: len(named)], learner.types.weights(weights)
     if not shared.any():
         shared = np.sum(list(by_type.values()), axis=0)
+    per_query = {FUSED: values, **others}
+
+    def by_run(weights: FloatArray) -> dict[str, float]:
+        return dict(zip(named, _normalised(weights).tolist(), strict=True))
+
     return Fusion(
-        weights=dict(zip(named, _normalised(shared).tolist(), strict=True)),
+        weights=by_run(shared),
         setting=setting,
         dual_gap=gap,
         measure=learner.measure,
@@ -176,19 +180,14 @@ def fuse(
         n_queries=pool.data.n_queries,
         means={name: mean_of(of) for name, of in per_query.items()},
         comparisons={
-            name: compare_values(of, values, measure=learner.measure)
-            for name, of in per_query.items()
-            if name != FUSED
+            name: compare_values(of, values, measure=learner.measure) for name, of in others.items()
         },
         per_query=per_query,
         fold_settings=settings,
         curve=points,
         notes=pool.notes,
         types=learner.types,
-        weights_by_type={
-            name: dict(zip(named, _normalised(own).tolist(), strict=True))
-            for name, own in by_type.items()
-        },
+        weights_by_type={name: by_run(own) for name, own in by_type.items()},
     )
 
 

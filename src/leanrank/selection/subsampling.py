@@ -181,7 +181,7 @@ def stability(
     True
     """
     check_whole("n_subsamples", n_subsamples, 2)
-    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
+    rng = _generator(random_state)
     check_number("share", share, high=1.0, open_low=True)
     check_number("correlation", correlation, high=1.0, open_low=True)
     data = ranking_data(ranker, X, y, qid, **options)
@@ -192,7 +192,6 @@ def stability(
             f"share={share:g} of the {len(informative)} queries with information leaves none out: "
             "give more queries or a smaller share"
         )
-    rng = np.random.default_rng(seed)
     draws = [np.sort(rng.choice(informative, n_drawn, replace=False)) for _ in range(n_subsamples)]
     models = _fitted(ranker, data, draws, n_jobs)
     weights = np.zeros((n_subsamples, data.n_features))
@@ -233,10 +232,13 @@ def bootstrap_models(
     (3, True)
     """
     check_whole("n_draws", n_draws, 2)
-    seed = 0 if random_state is None else check_whole("random_state", random_state, 0)
-    rng = np.random.default_rng(seed)
+    rng = _generator(random_state)
     draws = [np.sort(rng.integers(data.n_queries, size=data.n_queries)) for _ in range(n_draws)]
     return _fitted(ranker, data, draws, n_jobs)
+
+
+def _generator(random_state: int | None) -> np.random.Generator:
+    return np.random.default_rng(check_whole("random_state", random_state or 0, 0))
 
 
 def _fitted(
