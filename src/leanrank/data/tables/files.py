@@ -18,6 +18,10 @@ Piece = tuple[int, Callable[[], Any]]
 """A number of rows, and what reads them."""
 
 
+_OF_A_BAD_FILE = (OSError, MemoryError, ValueError, OverflowError, TypeError, AttributeError)
+"""What damaged content leads to, the last two where it has another type than it should."""
+
+
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     """Turn whatever Arrow says of a bad file into one sentence."""
@@ -26,7 +30,7 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         yield
     except LeanrankError:
         raise
-    except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
+    except (pa.ArrowException, *_OF_A_BAD_FILE) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise FileError(f"{path}: cannot be read ({error.strerror or error})") from error
         raise InputError(f"{path}: this is no {shown} file that can be read ({error})") from error
