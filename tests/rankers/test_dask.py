@@ -15,7 +15,6 @@ from sklearn.base import clone
 
 from leanrank import LinearRanker, make_ranking
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import ClusterError, DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import (
@@ -120,9 +119,7 @@ def test_bits_do_not_depend_on_workers_or_threads():
             table = cut(frame, 60, 120, 180, 240, 400)
             ranker = fit(DominationRanker(alpha=0.005), table)
             curved = fit(DominationRanker(alpha=0.005, curves=2), table)
-            scaler = make_normalizer("standard")
-            data_on_cluster(ranker, *(table[c] for c in (FEATURES, "label", "qid"))).scaled(scaler)
-            bits = ranker.coef_.tobytes(), curved.coef_.tobytes(), scaler.scale_.tobytes()
+            bits = ranker.coef_.tobytes(), curved.coef_.tobytes()
             found.add((*bits, str(ranker.history_)))
     assert len(found) == 1
 
@@ -530,22 +527,6 @@ def test_wild_units_are_seen_across_partitions(client):
     wild = frame.assign(x1=frame["x1"] * 5000.0)
     with pytest.warns(DataWarning, match="the spread of 'x1' is .* times that of"):
         fit(DominationRanker(alpha=0.01), cut(wild, 120, 240))
-
-
-@pytest.mark.parametrize("kind", ["standard", "minmax", "query-rank"])
-def test_scaled_data_are_those_of_all_documents(client, kind):
-    data, frame = made(23)
-    mixed = cut(frame.sample(frac=1.0, random_state=4), 100, 101, 300)  # queries across partitions
-    given = (mixed[c] for c in (FEATURES, "label", "qid"))
-    normalizer, theirs = make_normalizer(kind), make_normalizer(kind)
-    scaled = data_on_cluster(DominationRanker(), *given).scaled(normalizer)
-    for name, values in theirs.fit(data).to_dict().items():
-        if name != "kind":
-            np.testing.assert_allclose(normalizer.to_dict()[name], values, rtol=1e-12, atol=1e-12)
-    ours = DominationRanker(alpha=0.01).fit(scaled)
-    expected = DominationRanker(alpha=0.01).fit(theirs.transform(data))
-    np.testing.assert_allclose(ours.coef_, expected.coef_, atol=1e-3)
-    assert ours.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 
 
 def test_stochastic_rankers_read_partitions_as_a_stream(client):
