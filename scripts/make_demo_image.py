@@ -57,7 +57,7 @@ def main(target: Path = TARGET) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            demo(output="demo-output", json=False)
+            demo(output="demo-output")
         finally:
             os.chdir(here)
     target.parent.mkdir(parents=True, exist_ok=True)
