@@ -45,10 +45,9 @@ def test_a_link_is_the_file_that_it_names(tmp_path):
     check_files(["-", None, "d"], "-", None, "c")
 
 
-def test_a_header_is_there_or_not(run, files):
-    (files / "a.csv").write_text("label,qid,x\n1,1,2\n")
-    ran = run("convert", "a.csv", "b.csv", "--read", "header=maybe")
-    assert ran == (2, "", "leanrank: error: --read header=maybe: write true or false\n")
+def test_features_count_from_zero_or_not(run, files):
+    ran = run("convert", "train.txt", "b.csv", "--read", "zero_based=maybe")
+    assert ran == (2, "", "leanrank: error: --read zero_based=maybe: write true or false\n")
 
 
 def test_test_data_are_looked_for_before_the_search(run, files):
