@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,11 +95,9 @@ class Table:
         for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
             if at >= 0:
                 term, column = model.curves.get(feature), self.column(at)
+                numbers = term.encoded if isinstance(term, Levels) else _numbers
                 try:
-                    if isinstance(term, Levels):
-                        out[:, to] = term.encoded(column)
-                    else:
-                        out[:, to] = np.asarray(column, dtype=np.float64)
+                    out[:, to] = numbers(column)
                 except (TypeError, ValueError) as error:
                     name = at if self.names is None else repr(self.names[at])
                     raise ModelError(
@@ -117,6 +116,9 @@ class Table:
                 codes = np.where(np.isnan(out[:, to]), len(levels), out[:, to])
                 out[:, to] = found[codes.astype(np.int64)]
         return out
+
+
+_numbers = partial(np.asarray, dtype=np.float64)
 
 
 def used_features(model: Model, data: Any) -> FloatArray:

@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 
 from leanrank._typing import FloatArray
-from leanrank.model.curves import Curve, Line
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import Syntax, quoted
@@ -73,25 +72,21 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 def sample_document(formula: Formula) -> tuple[FloatArray, float]:
     """Return a document, by the names of the features, and its score."""
     found: dict[str, float] = {}
-    for at, term in enumerate(formula.terms):
-        for side, name in enumerate(term.names):
-            if isinstance(term.curve, Surface):
-                knots = (term.curve.first, term.curve.second)[side]
+    for at, term in enumerate(formula.terms):  # by which features differ
+        curve = term.curve
+        if isinstance(curve, Surface):
+            for name, knots in zip(term.names, (curve.first, curve.second), strict=True):
                 found.setdefault(name, (knots[0] + knots[1]) / 2)
-            else:
-                found[name] = _sample(term.curve, at)
+        elif isinstance(curve, Levels):
+            place = at % max(len(curve.levels), 1)
+            known = not curve.is_text and curve.levels
+            found[term.name] = float(curve.levels[place] if known else place)
+        elif curve.cuts:
+            found[term.name] = float(np.nextafter(curve.cuts[at % len(curve.cuts)], np.inf))
+        else:
+            found[term.name] = (at % 7 - 2) / 4  # exact in binary
     x = np.array([found[name] for name in formula.names])
     return x, float(formula.scores(x[None])[0])
-
-
-def _sample(curve: Curve, at: int) -> float:
-    """Return a value of a feature; ``at`` makes features differ."""
-    if isinstance(curve, Levels):
-        place = at % max(len(curve.levels), 1)
-        return float(place if curve.is_text or not curve.levels else curve.levels[place])
-    if isinstance(curve, Line):
-        return (at % 7 - 2) / 4  # exact in binary
-    return float(np.nextafter(curve.cuts[at % len(curve.cuts)], np.inf)) if curve.cuts else 0.0
 
 
 _C = """\

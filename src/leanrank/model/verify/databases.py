@@ -164,7 +164,8 @@ def _served(setup: list[str], server: list[str], ready: list[str], **how: Any) -
     ) as running:
         try:
             for _ in range(300):
-                if subprocess.run(ready, capture_output=True).returncode == 0:
+                stopped = running.poll() is not None
+                if stopped or subprocess.run(ready, capture_output=True).returncode == 0:
                     break
                 time.sleep(0.1)
             yield
