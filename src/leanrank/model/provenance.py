@@ -89,9 +89,8 @@ def fingerprint(data: RankingData) -> str:
     else:
         arrays = {"X": data.X}
     arrays |= {"y": data.y, "query_ptr": data.query_ptr}
-    for name in ("sample_weight", "query_weight", "offset"):
-        if getattr(data, name) is not None:
-            arrays[name] = getattr(data, name)
+    more = {name: getattr(data, name) for name in ("sample_weight", "query_weight", "offset")}
+    arrays |= {name: array for name, array in more.items() if array is not None}
     wide = {"X.indices": np.dtype(np.int64), "X.indptr": np.dtype(np.int64)}
     kinds = {name: wide.get(name, a.dtype).newbyteorder("<") for name, a in arrays.items()}
     header = {
@@ -113,9 +112,7 @@ def plain_json(value: Any, what: str) -> Any:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
         return json.loads(text)
-    except RecursionError as error:
-        raise ModelError(f"{what} is nested too deeply") from error
-    except (TypeError, ValueError) as error:  # a lone surrogate, NaN, an object
+    except (TypeError, ValueError, RecursionError) as error:  # a lone surrogate, NaN, an object
         raise ModelError(f"{what} cannot be written as JSON: {error}") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -202,10 +202,7 @@ class Surface(BaseTerm):
             value = writer.number(level)
             for factor, parts in ((along, [s]), (across, [t]), (both, [s, t])):
                 if factor != 0:
-                    product = writer.number(factor)
-                    for part in parts:
-                        product = writer.times(product, part)
-                    value = writer.plus(value, product)
+                    value = writer.plus(value, reduce(writer.times, parts, writer.number(factor)))
             return value
 
         def row(i: int) -> T:

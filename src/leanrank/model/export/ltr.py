@@ -253,12 +253,10 @@ def _solr_feature(name: str, store: str, shift: float, missing: float) -> dict[s
     if shift == 0 and missing == 0:
         kind, params = "FieldValueFeature", {"field": name}
     else:
-        field, added = quoted(name, '"'), "" if shift == 0 else f",{shift!r}"
+        field = quoted(name, '"')
         value = f"def(field({field}),{missing!r})"
-        kind, params = (
-            "SolrFeature",
-            {"q": "{!func}" + (f"sum({value}{added})" if added else value)},
-        )
+        value = value if shift == 0 else f"sum({value},{shift!r})"
+        kind, params = "SolrFeature", {"q": "{!func}" + value}
     feature = {"store": store, "name": name}
     return {**feature, "class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
 

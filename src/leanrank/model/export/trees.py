@@ -202,7 +202,7 @@ def forest(
     errors = _errors([(m, t.is_pair) for m, t in zip(moves, formula.terms, strict=True)], max_error)
     places = {name: at for at, name in enumerate(formula.names)}
     added = [np.float32((shifts or {}).get(name, 0.0)) for name in formula.names]
-    writer = _Writer(None if shifts is None else added)
+    writer = _Writer(np.float64 if shifts is None else np.float32, added)
 
     def rounded(node: Split) -> Node:  # keeps the order: a document at a threshold stays there
         if node.threshold is None:
@@ -298,8 +298,8 @@ def _stepped(line: _Polyline, error: float) -> Steps:
 class _Writer(Writer[Any]):
     """Nodes, written as every other target is; features are positions."""
 
-    def __init__(self, shifts: list[Any] | None) -> None:
-        self.shifts = shifts
+    def __init__(self, kind: Any, shifts: list[Any]) -> None:
+        self.kind, self.shifts = kind, shifts
 
     def number(self, value: float) -> Node:
         return value
@@ -308,16 +308,13 @@ class _Writer(Writer[Any]):
         if operation != "choice":
             return operands
         (x, *threshold), then, otherwise = operands
-        return (
-            Split(x, threshold[0], otherwise, then)
-            if threshold
-            else Split(x, None, then, otherwise)
-        )
+        if threshold:
+            return Split(x, threshold[0], otherwise, then)
+        return Split(x, None, then, otherwise)
 
     def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
         """Write steps that are at a level's value between it and the number before it."""
-        kind: Any = np.float64 if self.shifts is None else np.float32
-        shift = 0.0 if self.shifts is None else self.shifts[x]
+        kind, shift = self.kind, self.shifts[x]
         levels = [at if isinstance(one, str) else one for at, (one, _) in enumerate(table)]
         found = sorted(
             (float(kind(one) + shift), value) for one, (_, value) in zip(levels, table, strict=True)

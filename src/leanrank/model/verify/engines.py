@@ -263,7 +263,8 @@ def verify_logged(
         unit = score_unit(formula)
         expected, own = (mapped_scores(each, unit) for each in (expected, own))
     if to.name in (*EMULATED, "elasticsearch-rescore"):
-        expected, scores = (_single(each) for each in (expected, scores))
+        single = (np.asarray(each, dtype=np.float32) for each in (expected, scores))
+        expected, scores = (each.astype(np.float64) for each in single)
     logged = ~np.isnan(scores)
     if not logged.any():
         raise InputError("none of the logged scores belongs to a document of the data")
@@ -280,10 +281,6 @@ def verify_logged(
         tolerance=tolerance + 2 * error,
         engine="logged scores",
     )
-
-
-def _single(scores: FloatArray) -> FloatArray:
-    return np.asarray(scores).astype(np.float32).astype(np.float64)
 
 
 def job_of(
