@@ -402,7 +402,7 @@ def test_gaps_are_null_and_nan(data, monkeypatch):
     assert found.difference == 1.5
 
 
-@pytest.mark.parametrize("target", EMULATED)
+@pytest.mark.parametrize("target", [*EMULATED, "deploy:solr"])
 def test_float32_targets_are_emulated(target, data):
     model = Model.from_coef(np.linspace(-1, 1, data.n_features))
     found = verify_export(model, target, data)

@@ -201,7 +201,7 @@ def verify_export(
     X, query, own = _documents(ranker, data, given)
     content = written(formula, to, given)
     expected, added, error = _expected(formula, to, X, query, given)
-    if to.name in EMULATED:
+    if to.module == "ltr":
         engine, found = "float32 emulator", emulated_scores(formula, X, given, to)
     else:
         runner = ENGINES.get(to.name)
@@ -257,12 +257,12 @@ def verify_logged(
     X, query, own = _documents(ranker, data, given)
     expected, added, error = _expected(formula, to, X, query, given)
     own = own + added
-    if to.name in EMULATED:
+    if to.module == "ltr":
         expected = emulated_scores(formula, X, given, to)
     elif to.name == "elasticsearch-rescore":
         unit = score_unit(formula)
         expected, own = (mapped_scores(each, unit) for each in (expected, own))
-    if to.name in (*EMULATED, "elasticsearch-rescore"):
+    if to.module == "ltr" or to.name == "elasticsearch-rescore":
         single = (np.asarray(each, dtype=np.float32) for each in (expected, scores))
         expected, scores = (each.astype(np.float64) for each in single)
     logged = ~np.isnan(scores)
@@ -328,11 +328,11 @@ def _expected(
     added = options.offset - (0.0 if target.constant else formula.constant)
     if target.module == "ensembles" or (target.module in TREES and not formula.is_weighted):
         made = engine_forest(formula, options, target)
-        if target.name in EMULATED:
+        if target.module == "ltr":
             X = engine_values(formula, X, options)
         kind = np.float32 if target.name == "xgboost" else np.float64
         return made.scores(X.astype(np.float32) if target.single else X, kind), added, made.error
-    if target.name in EMULATED:
+    if target.module == "ltr":
         known = fills(formula, options)
         shifts = [options.shifts.get(name, 0.0) for name in formula.names]
         for term, shift in zip(formula.terms, shifts, strict=True):
