@@ -20,6 +20,7 @@ from tests.model.verify.drivers import OTHERS
 
 SURFACE = Surface((0.0, 0.5, 1.0), (0.0, 1.0), ((0, 0.1), (0.3, 0), (-0.2, 0.4)), (1, 2, 3))
 STANDARD = {"kind": "standard", "mean": [0.1, 0.2, 0.3, 0.4, 0.5], "scale": [2.0, 1, 1, 1, 1]}
+MINMAX = {"kind": "query-minmax"}
 
 
 def mixed(normalizer=None, fill=None):
@@ -36,8 +37,10 @@ def with_gaps(seed=0, n=200):
     return X
 
 
-@pytest.mark.parametrize("normalizer", [None, STANDARD, {"kind": "query-minmax"}])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("normalizer", "sparse"),
+    [(None, False), (None, True), (STANDARD, False), (STANDARD, True), (MINMAX, False)],
+)
 def test_a_gap_scores_as_its_number(normalizer, sparse):
     model, X, qid = mixed(normalizer), with_gaps(), np.arange(200) // 10
     if sparse:
