@@ -80,7 +80,9 @@ def test_conjugate_gradients_that_take_too_long_give_way_to_a_matrix():
     loss = LogisticLoss()
     plan = loss.prepare(Labels(data.y, data.query_ptr))
     penalty = ElasticNet.build(1e-4, 0.0, data.n_features)
-    problem = MemoryProblem(data.X, loss, plan, None, Limits(fewest_iterated=1, columns_per_product=40))
+    problem = MemoryProblem(
+        data.X, loss, plan, None, Limits(fewest_iterated=1, columns_per_product=40)
+    )
     for damping in (None, np.full(80, 1e-3)):
         problem._by_products = True
         problem.at(np.zeros(80))

@@ -60,6 +60,7 @@ def test_blank_and_repeated_ratings_are_counted(write):
     ("name", "lines", "problem"),
     [
         ("q.csv", ["q,a,1"], "line 1: the header has no column for the query"),
+        ("q.csv", ["", "q,a,1"], "line 1: the header has no column for the query"),
         ("q.csv", ["query,docid,rating", "q,a"], "line 2: the line has fewer cells"),
         (
             "q.csv",

@@ -208,6 +208,7 @@ def _rows(shown: _Shown, clicks: list[_Click], odd: _Odd) -> Iterator[tuple[Any,
         else:
             odd.note("click|on a document that is not in its list left out", named)
     time = "" if shown.timestamp is None else str(shown.timestamp)
+    time = time.encode("utf-8", "replace").decode()  # JSON may hold half of a character
     for document, rank in position.items():
         yield shown.session, shown.query, document, rank, int(document in clicked), time
 

@@ -322,10 +322,12 @@ def _quepid(path: str | os.PathLike[str]) -> Iterator[_Rated]:
     name = shown_name(path)
     reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
     try:
-        header = reader.fieldnames or ()
+        header = reader.fieldnames
+        if header is None:
+            return
         named = {"".join(filter(str.isalnum, cell.lower())): cell for cell in reversed(header)}
         columns = []
-        for role, known in _COLUMNS.items() if header else ():
+        for role, known in _COLUMNS.items():
             if not (found := [named[one] for one in known if one in named]):
                 raise Place(name, "line 1").fault(
                     f"the header has no column for the {role} (one of {', '.join(known)}): Quepid "
