@@ -100,12 +100,16 @@ def test_a_folder_is_not_written_over(run, model, files):
     assert (files / "app" / "schemas" / "leanrank.sd").exists()
 
 
-def test_training_knows_fill_values(run, files):
+def test_training_knows_fill_values_and_the_target(run, files):
     rows = "".join(f"{q},{d % 2},{'' if d == 3 else d},{q}\n" for q in range(6) for d in range(5))
     (files / "gaps.csv").write_text("qid,label,a,b\n" + rows)
     fitted = ["train", "gaps.csv", "-a", "ranksvm", "-m", "g.json"]
     assert run(*fitted).code == 2
     assert run(*fitted, "--fill", "median").code == 0
     assert load_model("g.json").fill == {0: 1.5}
-    assert run(*fitted, "--fill", "a=7").code == 0
+    assert run(*fitted, "--fill", "a=7", "--to", "solr").code == 0
     assert load_model("g.json").fill == {0: 7.0}
+    done = run(*fitted, "--fill", "1", "--to", "solr", "--scale", "query-minmax")
+    assert (done.code, "solr cannot compute --scale query-minmax" in done.err) == (2, True)
+    done = run(*fitted, "--fill", "1", "--to", "hybrid:qdrant")
+    assert (done.code, "leanrank fuse" in done.err) == (2, True)

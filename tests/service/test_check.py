@@ -319,6 +319,42 @@ def test_a_broken_summary_is_said(model, halves):
         check(model.replace(summary=[entry]), halves[1])
 
 
+def test_clicks(model, halves):
+    from leanrank.data import read_clicks
+
+    data = halves[1].queries[:3]
+    rows = []
+    for q in range(3):
+        begin, end = data.query_ptr[q : q + 2]
+        for at, row in enumerate(range(begin, min(end, begin + 3))):
+            rows.append(
+                (
+                    f"s{q}",
+                    str(data.query_ids[q]),
+                    f"d{row}",
+                    at + 1,
+                    int(at == 0),
+                    1.0,
+                    *data.X[row],
+                )
+            )
+    names = [
+        "session",
+        "query",
+        "document",
+        "position",
+        "clicked",
+        "propensity",
+        *(f"f{k + 1}" for k in range(6)),
+    ]
+    pandas = pytest.importorskip("pandas")
+    log = read_clicks(pandas.DataFrame(rows, columns=names), propensity="propensity")
+    found = check(model.replace(feature_names=tuple(names[6:])), log, depth=3)
+    assert {"logged", "doubly-robust"} <= set(found.clicks)
+    assert found.clicks["logged"].value == 1.0
+    assert "of 3 lists are effective" in found.notes[-1]
+
+
 def test_page(model, halves, tmp_path):
     X = np.array(halves[1].X)
     X[:, heaviest(model)] *= 1000

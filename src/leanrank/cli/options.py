@@ -21,6 +21,8 @@ scale : KIND
 fill : VALUE
     Replace missing features by median or a number, also NAME=VALUE for one feature; may be
     repeated. The model keeps the values.
+target : --to TARGET
+    Where the model will be exported to: what that cannot run is not tried or written.
 jobs : -j N
     Threads; the result does not depend on it.
 json :
@@ -46,11 +48,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
 from leanrank.errors import InputError, suggest
+
+if TYPE_CHECKING:
+    from leanrank.data import RankingData
+    from leanrank.model import Model
 
 DEFAULT_MEASURES = "ndcg@10,map"
 
@@ -118,6 +124,28 @@ def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
             "--fill gives a value for all features and another: give one, or NAME=VALUE"
         )
     return named.get("", named) or None
+
+
+def check_target(target: str | None, scale: str | None) -> None:
+    """Reject what a target of ``export`` cannot run before the work."""
+    from leanrank.model.export.targets import find_target
+
+    if target is None:
+        return
+    to = find_target(target)
+    if not to.curves:
+        raise InputError(f"the weights of {target} are learned from runs: use leanrank fuse")
+    if scale is not None and scale.startswith("query-") and scale not in to.scalers:
+        able = ", ".join(["none, standard, minmax", *to.scalers])
+        raise InputError(f"{target} cannot compute --scale {scale}: choose from {able}")
+
+
+def check_exportable(target: str | None, model: Model, data: RankingData) -> None:
+    """Reject a model that its target cannot run, with the reason that ``export`` would give."""
+    if target is not None:
+        from leanrank.model.export import export_model
+
+        export_model(model, target, data=data)
 
 
 def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:

@@ -176,8 +176,9 @@ def diff(
 
 def check(
     model: str,
-    data: str,
+    data: str | None = None,
     /,
+    clicks: str | None = None,
     measures: str = options.DEFAULT_MEASURES,
     output: str | None = None,
     format: str | None = None,
@@ -195,10 +196,12 @@ def check(
         The model in use, or -.
     data : DATA
         Today's documents, or -; labels are optional.
+    clicks : LOG
+        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
     output : -o FILE
         Write a page about it.
     """
-    check_files([model, data], page=output, json=json)
+    check_files([model, data, clicks], page=output, json=json)
     with screen.progress() as report:
         from leanrank.model import load_model
         from leanrank.service.check import check as compare
@@ -206,8 +209,8 @@ def check(
 
         options.check_measures(measures, "standard")
         known = load_model(model)
-        report(f"Reading {data}")
-        documents = read_documents(data, None, [known], format, read)
+        report(f"Reading {clicks or data}")
+        documents = read_documents(data, clicks, [known], format, read)
         report("Checking")
         found = compare(known, *documents, measures=measures, n_jobs=jobs)
         if output is not None:

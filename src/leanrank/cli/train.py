@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 Fitted = tuple["Model", dict[str, Any], dict[str, str]]
 """The model, the data to measure it on, and facts to print."""
 
-NEEDS_ALL = {"fill": "--fill", "start": "--from"}
+NEEDS_ALL = {"target": "--to", "fill": "--fill", "start": "--from"}
 
 
 def train(
@@ -40,6 +40,7 @@ def train(
     parameter: list[str] | None = None,
     scale: str | None = "auto",
     fill: list[str] | None = None,
+    target: str | None = None,
     format: str | None = None,
     read: list[str] | None = None,
     measures: str = options.DEFAULT_MEASURES,
@@ -93,10 +94,13 @@ def train(
 
         options.check_measures(measures, convention)
         check_scale(scale)
+        options.check_target(target, scale)
         fitted, sets, facts = fit(request, say)
         if fitted.n_nonzero == 0:
             print_line(f"error: {model} was not written: the model uses no feature")
             raise typer.Exit(FAILED)
+        if "training" in sets:
+            options.check_exportable(target, fitted, sets["training"])
         if without_summary:
             fitted = fitted.replace(summary=None)
         say("Measuring")

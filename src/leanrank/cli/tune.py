@@ -42,6 +42,7 @@ def tune(
     refit: str = "train",
     report: str | None = None,
     scale: str | None = "auto",
+    target: str | None = None,
     format: str | None = None,
     read: list[str] | None = None,
     jobs: int = -1,
@@ -99,6 +100,7 @@ def tune(
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
+    options.check_target(target, scale)
     names = _systems(systems)
     with screen.progress() as tell:
         from leanrank.metrics.judge import Judge
@@ -137,6 +139,7 @@ def tune(
         final = described(study.model, raw["training"])
         how = {"measures": study.measures, "convention": Judge(measure, convention).rules}
         final, columns = measured(final, judged, **how)
+        options.check_exportable(target, final, raw["training"])
         final.save(model)
         if report is not None:
             tell("Writing the report")

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import norm
 
 from leanrank._display import printable_lines
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, ModelError
 from leanrank.metrics import evaluate
@@ -21,7 +22,7 @@ from leanrank.model import Model
 from leanrank.model.summary import FEWEST_QUERIES
 from leanrank.model.writing import as_model
 from leanrank.service.drift import DRAWS, LEVEL, Finding, changed_features
-from leanrank.service.explain import documents_for, judged_rows
+from leanrank.service.explain import documents_for, estimated_clicks, judged_rows
 from leanrank.service.refit import Bound, Today, refit_bound
 
 MIN_GAIN = 0.005
@@ -59,6 +60,8 @@ class Check:
     findings : list of Finding
         Features that changed, largest first.
     measures : dict of str to Measured
+    clicks : dict of str to Estimate
+        Clicks per list by each estimator and ``logged``; empty without a click log.
     bound : Bound or None
     held_out : Gain or None
         Only if the bound is above ``MIN_GAIN``.
@@ -72,6 +75,7 @@ class Check:
     data: RankingData
     findings: list[Finding]
     measures: dict[str, Measured]
+    clicks: dict[str, Any]
     bound: Bound | None
     held_out: Gain | None
     notes: list[str]
@@ -140,6 +144,7 @@ class Check:
             "documents": len(self.data),
             "features": [vars(each) for each in self.findings],
             "measures": {name: vars(one) for name, one in self.measures.items()},
+            "clicks": {name: vars(one) for name, one in self.clicks.items()},
             "refit": bound,
             "refit_held_out": None if self.held_out is None else vars(self.held_out),
             "notes": self.notes,
@@ -166,6 +171,7 @@ def check(
     measures: str | tuple[str, ...] = ("ndcg@10", "map"),
     random_state: int = 0,
     n_jobs: int | None = None,
+    **policy: Any,
 ) -> Check:
     """Check whether a model is still right for today's documents.
 
@@ -173,14 +179,17 @@ def check(
     ----------
     model : Model or fitted ranker
         With the summary of its training documents.
-    data : RankingData, array or data frame
-        Today's documents. With labels, measures and the gain of a refit are checked as well.
+    data : RankingData, ClickLog, array or data frame
+        Today's documents. With labels, measures and the gain of a refit are checked as well; a
+        ClickLog with propensities gives expected clicks.
     y, qid : array-like, optional
         Labels and queries of an array or frame.
     measures : str or sequence of str
     random_state : int, default=0
         Seed of the queries that are drawn again.
     n_jobs : int, optional
+    **policy
+        For ``leanrank.online.evaluate_policy``.
 
     Examples
     --------
@@ -197,14 +206,19 @@ def check(
     'moved'
     """
     known = as_model(model)
-    documents = documents_for(known, data, y, qid)
+    log = data if isinstance(data, ClickLog) else None
+    documents = documents_for(known, log.data if log else data, y, qid)
     notes: list[str] = []
     findings, threshold = changed_features(known, documents, random_state, notes)
     measured: dict[str, Measured] = {}
+    clicks: dict[str, Any] = {}
     bound = gain = None
-    rows = judged_rows(documents)
+    rows = None if log else judged_rows(documents)
     try:
-        if rows is not None:
+        if log is not None:
+            value = estimated_clicks(log, known.predict(documents), notes, **policy)
+            clicks = {"logged": value.logged, **value.estimates}
+        elif rows is not None:
             judged = documents if rows.all() else _only(documents, rows)
             measured = _measures(known, judged, measures)
             today = Today(known, judged, n_jobs=n_jobs)
@@ -220,7 +234,7 @@ def check(
             notes.append("there are no labels, so measures and the gain of a refit are unknown")
     except (ModelError, InputError) as error:
         notes.append(str(error))
-    return Check(known, documents, findings, measured, bound, gain, notes, threshold)
+    return Check(known, documents, findings, measured, clicks, bound, gain, notes, threshold)
 
 
 def held_out_gain(today: Today, seed: int = 0) -> Gain:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from leanrank._display import printable_lines
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import DataWarning, InputError
+from leanrank.errors import InputError
 from leanrank.metrics.comparison import Comparison, compare_values, rank_biased_overlap
 from leanrank.metrics.evaluation import evaluate
 from leanrank.metrics.judge import better_sign
@@ -25,7 +24,7 @@ from leanrank.model.explain import Explanation
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.summary import sampled_queries
 from leanrank.model.writing import as_model
-from leanrank.service.explain import documents_for, judged_rows, names_of
+from leanrank.service.explain import documents_for, estimated_clicks, judged_rows, names_of
 
 _GATE = re.compile(r"\s*(\S+?)\s*([<>])\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)\s*(%?)\s*", re.I)
 _SHARES = ("changed", "replaced")
@@ -285,12 +284,7 @@ def diff(
         chosen: dict[str, Any] = {"measures": measures, "convention": convention}
         values = [evaluate(labels, each[known], queries, **chosen).per_query for each in scores]
     elif log is not None:
-        from leanrank.online.offpolicy import evaluate_policy
-
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", DataWarning)
-            values = [evaluate_policy(log, each, depth=k, **policy).per_list for each in scores]
-        notes = [str(each.message) for each in told]
+        values = [estimated_clicks(log, each, notes, depth=k, **policy).per_list for each in scores]
     compared = {
         name: compare_values(
             before, values[1][name], measure=None if log else name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError
+from leanrank.errors import DataWarning, InputError
 from leanrank.model import Levels, Model
 from leanrank.model.alignment import Table
 from leanrank.model.explain import Explanation
@@ -182,3 +184,14 @@ def names_of(data: RankingData, rows: Sequence[int]) -> list[str]:
     """Return what documents are called: their ids, or their rows."""
     ids = data.doc_ids
     return [f"row {row}" if ids is None else str(ids[row]) for row in rows]
+
+
+def estimated_clicks(log: ClickLog, scores: FloatArray, notes: list[str], **policy: Any) -> Any:
+    """Return ``evaluate_policy`` of scores; its warnings are added to the notes."""
+    from leanrank.online.offpolicy import evaluate_policy
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DataWarning)
+        value = evaluate_policy(log, scores, **policy)
+    notes += [str(each.message) for each in told]
+    return value

@@ -116,6 +116,10 @@ def check_sections(found: Check) -> list[Section]:
         ]
         for name, one in found.measures.items()
     ]  # fmt: skip
+    clicks = [
+        [name, f"{one.value:.4f}", f"{one.low:.4f} to {one.high:.4f}"]
+        for name, one in found.clicks.items()
+    ]
     sections = [
         Section("Verdict", found.verdict, found.alarms),
         Section(
@@ -131,6 +135,7 @@ def check_sections(found: Check) -> list[Section]:
             rows=measures,
             note="Then: on held-out queries when the model was trained. p: of a fall, one-sided.",
         ),
+        Section("How many clicks?", heads=("per list", "clicks", "95 % interval"), rows=clicks),
     ]
     if (bound := found.bound) is not None:
         says = f"{found.refit_text}. " if found.alarms else ""  # else the verdict says it
