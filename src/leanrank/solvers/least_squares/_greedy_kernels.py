@@ -68,7 +68,6 @@ def step_and_measure(
             for at in range(lone_ptr[q], lone_ptr[q + 1]):
                 if f0 <= lone[at] < f0 + w:
                     work[_TAU + lone[at] - f0] = 0.0
-            _clear_sums(w, work)
             _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work)
             for at in range(lone_ptr[q], lone_ptr[q + 1]):
                 if f0 <= lone[at] < f0 + w:
@@ -99,8 +98,9 @@ def replay_and_measure(
                 if only[k] == q:
                     work[_TAU + k] = 0.0
             _step_left_out(U, begin, end, w, steps_u[j], work)
-        _clear_sums(w, work)
-        _sum(C, U, begin, end, 0, w, p, b, work)
+        for k in range(w):  # C and U are there: a step of zero
+            work[_TAU + k] = 0.0
+        _step_and_sum(C, U, begin, end, 0, w, p, p, p, b, work)
         for k in range(w):
             if only[k] == q:
                 work[_CP + k] = work[_Z + k]
@@ -289,19 +289,12 @@ def _step_left_out(
 
 
 @kernel
-def _clear_sums(w: int, work: FloatArray) -> None:
-    for k in range(w):
-        work[_CP + k] = 0.0
-        work[_CU + k] = 0.0
-        work[_PU + k] = 0.0
-        work[_UU + k] = 0.0
-
-
-@kernel
 def _step_and_sum(
     C: FloatArray, U: FloatArray, begin: int, end: int, f0: int, w: int, step_c: FloatArray,
     step_u: FloatArray, p: FloatArray, b: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
+    for k in range(w):
+        work[_CP + k] = work[_CU + k] = work[_PU + k] = work[_UU + k] = 0.0
     for i in range(begin, end):
         c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
         sc, su, pi, bi = step_c[i], step_u[i], p[i], b[i]
@@ -310,23 +303,6 @@ def _step_and_sum(
             uk = np.float64(u[k]) - work[_TAU + k] * su
             c[k] = ck
             u[k] = uk
-            work[_CP + k] += ck * pi
-            work[_CU + k] += ck * uk
-            work[_PU + k] += uk * pi
-            work[_UU + k] += uk * uk
-            work[_NEXT_Z + k] += ck * bi
-
-
-@kernel
-def _sum(
-    C: FloatArray, U: FloatArray, begin: int, end: int, f0: int, w: int, p: FloatArray,
-    b: FloatArray, work: FloatArray,
-) -> None:  # fmt: skip
-    for i in range(begin, end):
-        c, u = C[i, f0 : f0 + w], U[i, f0 : f0 + w]
-        pi, bi = p[i], b[i]
-        for k in range(w):
-            ck, uk = np.float64(c[k]), np.float64(u[k])
             work[_CP + k] += ck * pi
             work[_CU + k] += ck * uk
             work[_PU + k] += uk * pi
