@@ -102,18 +102,16 @@ class Centred:
 
     def features(self, chosen: IntArray) -> FloatArray:
         """Compute some columns of A, one per row of the result."""
-        if not self.is_sparse:
-            return np.ascontiguousarray(self.block(chosen).T)
-        out = np.empty((len(chosen), self.n_rows))
-        _sparse_features(*self.columns, chosen, self.query_ptr, self.root, out)
-        return out
+        return np.ascontiguousarray(self.block(chosen).T)
 
     def block(self, chosen: IntArray) -> FloatArray:
         """Compute some columns of A, in the order of ``chosen``."""
         if self.is_sparse:
-            return np.ascontiguousarray(self.features(chosen).T)
+            some = self._by_column[:, chosen].toarray()
+        else:
+            some = np.take(self.X, chosen, axis=1)
         out = np.empty((self.n_rows, len(chosen)))
-        _dense_rows(np.take(self.X, chosen, axis=1), self.query_ptr, self.root, out)
+        _dense_rows(some, self.query_ptr, self.root, out)
         return out
 
     def adjoint(self, values: FloatArray) -> FloatArray:
@@ -123,11 +121,15 @@ class Centred:
         return self.rows(0, len(self.query_ptr) - 1).T @ values
 
     @cached_property
-    def columns(self) -> tuple[Any, Any, Any]:
-        """X by column without its zeros: values, rows, starts."""
+    def _by_column(self) -> Any:
         from scipy.sparse import csc_array
 
-        by_column = self.X.tocsc() if self.is_sparse else csc_array(self.X)
+        return self.X.tocsc() if self.is_sparse else csc_array(self.X)
+
+    @property
+    def columns(self) -> tuple[Any, Any, Any]:
+        """X by column without its zeros: values, rows, starts."""
+        by_column = self._by_column
         return by_column.data, by_column.indices, by_column.indptr
 
     def products(self) -> FloatArray:
@@ -173,35 +175,3 @@ def _dense_rows(X: AnyArray, query_ptr: IntArray, root: FloatArray, out: FloatAr
         for i in range(begin, end):
             for j in range(n):
                 out[i, j] = root[i] * (out[i, j] - mean[j])
-
-
-@kernel
-def _sparse_features(
-    data: AnyArray, indices: AnyArray, indptr: AnyArray, chosen: IntArray, query_ptr: IntArray,
-    root: FloatArray, out: FloatArray,
-) -> None:  # fmt: skip
-    for k in range(len(chosen)):
-        row = out[k]
-        row[:] = 0.0
-        at, last = indptr[chosen[k]], indptr[chosen[k] + 1]
-        q = 0
-        while at < last:
-            while query_ptr[q + 1] <= indices[at]:
-                q += 1
-            begin, end = query_ptr[q], query_ptr[q + 1]
-            # less the first document of the query, as for dense features
-            anchor = np.float64(data[at]) if indices[at] == begin else 0.0
-            mass = 0.0
-            mean = 0.0
-            for i in range(begin, end):
-                row[i] = -anchor
-            while at < last and indices[at] < end:
-                row[indices[at]] += data[at]
-                at += 1
-            for i in range(begin, end):
-                mass += root[i] * root[i]
-                mean += root[i] * root[i] * row[i]
-            if mass > 0.0:
-                mean /= mass
-            for i in range(begin, end):
-                row[i] = root[i] * (row[i] - mean)
