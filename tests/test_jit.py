@@ -102,20 +102,6 @@ def test_two_first_runs_at_once(installed: Path) -> None:
     assert run(installed, NUMBA_CACHE_DIR=mine).stdout[-2] == "1"  # the cache is whole
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", b"\x80\x04", b"damaged"])
-def test_damaged_files_of_the_cache_are_made_again(
-    installed: Path, suffix: str, content: bytes
-) -> None:
-    mine = installed / "mine"
-    run(installed, NUMBA_CACHE_DIR=str(mine))
-    (file,) = mine.rglob(f"*.{suffix}")
-    file.write_bytes(content)
-    again = run(installed, NUMBA_CACHE_DIR=str(mine))
-    assert (again.stdout[-2], again.stderr) == ("0", "")
-    assert run(installed, NUMBA_CACHE_DIR=str(mine)).stdout[-2] == "1"
-
-
 def test_a_disk_that_is_full_is_no_reason_to_stop(installed: Path) -> None:
     full = "def full(*_): raise OSError(28, 'No space')\ntwice._cache._cache_file.save = full\n"
     code = RUN.replace("assert", full + "assert")

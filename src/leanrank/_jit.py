@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import time
@@ -121,20 +120,8 @@ def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _forgive(compiled: Any) -> None:
-    """Go on with a function that cannot be stored, as on a full disk, or whose files are damaged.
-
-    A power failure leaves files of the right name and no content.
-    """
-    cache = compiled._cache
-    save, load = cache.save_overload, cache.load_overload
-
-    def load_or_forget(*arguments: Any) -> Any:
-        try:
-            return load(*arguments)
-        except Exception:  # whatever unpickling a damaged file raises
-            with contextlib.suppress(OSError):
-                cache._cache_file.flush()
-            return None
+    """Go on with a function that cannot be stored, as on a full disk."""
+    save = compiled._cache.save_overload
 
     def save_or_warn(*arguments: Any) -> None:
         try:
@@ -142,7 +129,7 @@ def _forgive(compiled: Any) -> None:
         except OSError as error:
             _warn_once(error.strerror or str(error))
 
-    cache.save_overload, cache.load_overload = save_or_warn, load_or_forget
+    compiled._cache.save_overload = save_or_warn
 
 
 def _warn_once(reason: str) -> None:

@@ -91,8 +91,8 @@ def _exp(x: float) -> float:
     k = shifted - _ROUND
     r = (inside - k * _LN2_HIGH) - k * _LN2_LOW
     series = _exp_series(r)
-    power = _as_float((_as_bits(shifted) + np.int64(1023)) << np.int64(52))
-    return 0.0 if x < -708.0 else series * power
+    exponent = np.int64((np.float64(shifted).view(np.int64) + np.int64(1023)) << np.int64(52))
+    return 0.0 if x < -708.0 else series * exponent.view(np.float64)
 
 
 @_inlined
@@ -100,23 +100,3 @@ def _log1p(e: float) -> float:
     """Compute log(1 + e) for e in [0, 1], as 2 artanh(e / (2 + e)) by its series."""
     s = e / (2.0 + e)
     return 2.0 * s * _artanh_series(s * s)
-
-
-def _bitcast(signature: Any, kind: Any) -> Any:
-    """Return a function for kernels that reads the bits of a number as another kind of number."""
-
-    @intrinsic
-    def bitcast(context: Any, value: Any) -> Any:
-        del context, value
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            del context, signature
-            return builder.bitcast(arguments[0], kind)
-
-        return signature, generate
-
-    return bitcast
-
-
-_as_float = _bitcast(types.float64(types.int64), ir.DoubleType())
-_as_bits = _bitcast(types.int64(types.float64), ir.IntType(64))

@@ -78,7 +78,6 @@ def test_products_are_those_with_explicit_ramps(form, n_segments):
     w = rng.normal(size=design.n_features) * (rng.random(design.n_features) < 0.5)
     assert np.allclose(design.matvec(w), columns @ w, rtol=0, atol=close)
     some = rng.permutation(design.n_features)[: design.n_features // 2 + 1]
-    assert np.allclose(design.rmatvec(g, some), columns[:, some].T @ g, rtol=0, atol=close)
     assert np.all(design.column_norms >= np.linalg.norm(columns, axis=0) * (1 - 1e-6))
     block = design.take(some)
     assert np.allclose(block.columns((0, 300), 0, len(some)), columns[:, some], atol=close)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from leanrank.designs.base import Curvature
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
 from leanrank.designs.surfaces import SurfaceDesign, half_ramps, screen
 from leanrank.execution import SerialExecutor, make_executor
+from leanrank.losses.base import Curvature
 from leanrank.model import Surface
 
 
@@ -74,7 +74,9 @@ def test_a_hessian_adds_up_rows_of_both_kinds():
     block = design.take(np.arange(design.n_features))
     Z = block.columns((0, len(X)), 0, design.n_features)
     weight = np.random.default_rng(2).random(len(X))
-    curvature = Curvature(weight, np.zeros((len(X), 1)), np.zeros(len(X), np.int64), True)
+    curvature = Curvature(
+        weight, np.zeros((len(X), 1)), np.zeros((1, 0)), np.zeros(len(X), np.int64), True
+    )
     gram = np.zeros((design.n_features, design.n_features))
     block.add_rows(curvature, (0, len(X)), 0, gram, np.zeros((1, 1, design.n_features)))
     np.testing.assert_allclose(gram, Z.T @ (Z * weight[:, None]), atol=1e-9)

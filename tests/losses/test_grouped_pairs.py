@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from leanrank.execution import make_executor
-from leanrank.losses.base import Edges, Labels
+from leanrank.losses.base import Curvature, Edges, Labels
 from leanrank.losses.grouped_pairs import MOST_LEVELS, group_pairs
 from leanrank.losses.hinge import SquaredHingeLoss
 from leanrank.losses.logistic import LogisticLoss
@@ -24,16 +24,16 @@ LOSSES = [SquaredHingeLoss, LogisticLoss]
 def score_hessian(loss, plan, u, ranges):
     """Put the parts of the Hessian together, and give the group of each document."""
     n, cells = plan.n_rows, int(plan.cell_ptr[-1])
-    diag, atoms, aux = np.zeros(n), np.zeros((n, 2)), np.zeros((cells, loss.n_aux))
+    found = Curvature.empty(loss, plan)
     for r0, r1 in ranges:
-        loss.curvature(plan, r0, r1, u, diag, atoms, aux)
+        loss.curvature(plan, r0, r1, u, found)
     sums = np.zeros((cells, 2, n))
     if cells:
-        sums[plan.cell, :, np.arange(n)] = atoms
-    hessian = np.diag(diag)
+        sums[plan.cell, :, np.arange(n)] = found.atoms
+    hessian = np.diag(found.diag)
     for r0, r1 in ranges:
         own = sums[plan.cell_ptr[r0] : plan.cell_ptr[r1]]
-        left, right = loss.fold(plan, r0, r1, aux, own)
+        left, right = loss.fold(plan, r0, r1, found.aux, own)
         hessian -= left.T @ right + right.T @ left
     return hessian, plan.cell
 

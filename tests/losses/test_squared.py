@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leanrank._typing import require
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, query_scale
+from leanrank.losses.base import Curvature, Labels, query_scale
 from leanrank.losses.squared import SquaredLoss
 
 
@@ -111,13 +111,13 @@ def test_curvature_folds_into_the_weighted_centring(weighted):
     loss = SquaredLoss()
     n, n_queries = plan.n_rows, 4
     X = rng.normal(size=(n, 3))
-    diag, atoms, aux = np.zeros(n), np.zeros((n, 1)), np.zeros((n_queries, loss.n_aux))
+    found = Curvature.empty(loss, plan)
     for r0, r1 in ((0, 2), (2, 4)):
-        loss.curvature(plan, r0, r1, np.zeros(n), diag, atoms, aux)
+        loss.curvature(plan, r0, r1, np.zeros(n), found)
     sums = np.zeros((n_queries, 1, 3))
-    np.add.at(sums, plan.cell, atoms[:, :, None] * X[:, None, :])
-    left, right = loss.fold(plan, 0, n_queries, aux, sums)
-    hessian = X.T @ (diag[:, None] * X) - left.T @ right - right.T @ left
+    np.add.at(sums, plan.cell, found.atoms[:, :, None] * X[:, None, :])
+    left, right = loss.fold(plan, 0, n_queries, found.aux, sums)
+    hessian = X.T @ (found.diag[:, None] * X) - left.T @ right - right.T @ left
     expected = np.zeros((3, 3))
     for q in range(n_queries):
         rows = slice(plan.query_ptr[q], plan.query_ptr[q + 1])

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 
 from leanrank.designs._sparse_kernels import pick_rows
 from leanrank.execution import make_executor
-from leanrank.losses.base import Labels
+from leanrank.losses.base import Curvature, Labels
 from leanrank.losses.domination import DominationLoss
 from leanrank.penalties.base import Columns
 from leanrank.penalties.elastic_net import ElasticNet
@@ -58,9 +58,9 @@ def test_it_has_the_minimum_of_the_hessian(seed, n_levels, dtype):
 def brute_sample(problem, X, n_picked):
     """Pick heavy rows, others at even steps; scale columns to their squares over all rows."""
     loss, plan, u = problem.loss, problem.plan, problem.point.u
-    diag, atoms = np.zeros(len(X)), np.zeros((len(X), loss.n_atoms))
-    aux = np.zeros((plan.cell_ptr[-1], loss.n_aux))
-    loss.curvature(plan, 0, len(plan.query_ptr) - 1, u, diag, atoms, aux)
+    parts = Curvature.empty(loss, plan)
+    loss.curvature(plan, 0, len(plan.query_ptr) - 1, u, parts)
+    diag, atoms, aux = parts.diag, parts.atoms, parts.aux
     step = diag.sum() / n_picked
     light = np.where(diag < step, diag, 0.0)
     times = np.diff(np.floor(np.cumsum(light) / step + 0.5), prepend=0.0)

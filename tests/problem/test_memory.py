@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array
 
 from leanrank import execution
 from leanrank.execution import make_executor, query_ranges
@@ -252,21 +252,3 @@ def test_gradients_of_the_working_set_are_those_of_all_features():
         tried = X[:, chosen].T @ problem._tried.g
         problem.accept()
         np.testing.assert_allclose(problem.focused_gradient(), tried, atol=1e-13)
-
-
-def test_gradients_of_a_sparse_working_set_are_completed_where_entries_were_skipped():
-    rng = np.random.default_rng(13)
-    X = random_array((sum(SIZES), 12), density=0.4, rng=rng, format="csr")
-    problem = make_problem(X, labels_of(SIZES))
-    problem.at(np.zeros(12))
-    problem.gradient()
-    problem.focus(np.arange(12))
-    problem.try_step(rng.normal(size=12), 1.0)
-    problem.accept()
-    skipped = np.arange(12) % 4 != 0
-    partly = problem.gradient(lambda c, reach: skipped)
-    whole = X.T @ problem.point.g
-    assert np.abs(partly - whole)[skipped].max() > 1e-3
-    for chosen in (np.array([4, 8]), np.array([1, 4, 7, 8])):
-        problem.focus(chosen)
-        np.testing.assert_allclose(problem.focused_gradient(), whole[chosen], atol=1e-13)

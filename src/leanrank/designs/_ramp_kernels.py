@@ -14,14 +14,12 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 
 @kernel
 def find_bins(
-    X: AnyArray, side_by_side: AnyArray, first: IntArray, cuts: AnyArray, many: IntArray,
-    begin: int, end: int, out: AnyArray,
+    X: AnyArray, side_by_side: AnyArray, begin: int, end: int, out: AnyArray,
 ) -> None:  # fmt: skip
     """Fill the bins of some rows.
 
     Row k of ``side_by_side`` has cut k of every feature, infinity where it has no more, so that
-    several features are compared at a time. All cuts of feature j, ``cuts[first[j]:first[j + 1]]``,
-    serve only for the features that have ``many``.
+    several features are compared at a time.
     """
     n = X.shape[1]
     for i in range(begin, end):
@@ -30,34 +28,6 @@ def find_bins(
         for k in range(side_by_side.shape[0]):
             for j in range(n):
                 out[i, j] += X[i, j] >= side_by_side[k, j]
-        for j in many:
-            out[i, j] = bin_of(X[i, j], cuts, first[j], first[j + 1])
-
-
-@kernel
-def find_bins_of_entries(
-    data: AnyArray, indptr: IntArray, first: IntArray, cuts: AnyArray, begin: int, end: int,
-    out: AnyArray,
-) -> None:  # fmt: skip
-    """Fill the bins of the stored entries of some columns."""
-    for j in range(begin, end):
-        for at in range(indptr[j], indptr[j + 1]):
-            out[at] = bin_of(data[at], cuts, first[j], first[j + 1])
-
-
-@kernel
-def bin_of(x: float, cuts: AnyArray, first: int, last: int) -> int:
-    """Return the bin of one value, found by halving."""
-    if np.isnan(x):
-        return 0
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if x >= cuts[middle]:
-            low = middle + 1
-        else:
-            high = middle
-    return 1 + low - first
 
 
 @kernel
@@ -85,14 +55,13 @@ def bin_sums(
 
 @kernel
 def bin_sums_of_entries(
-    data: AnyArray, bins: AnyArray, indices: IntArray, indptr: IntArray, features: IntArray,
-    zero: IntArray, g: FloatArray, total: float, starts: IntArray, low: FloatArray, begin: int,
-    end: int, out: FloatArray,
+    data: AnyArray, bins: AnyArray, indices: IntArray, indptr: IntArray, zero: IntArray,
+    g: FloatArray, total: float, starts: IntArray, low: FloatArray, begin: int, end: int,
+    out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill the same sums for some columns; values that are not stored are in the bin ``zero``."""
-    for f in range(begin, end):
-        j, first = features[f], starts[f]
-        rest = total
+    for j in range(begin, end):
+        first, rest = starts[j], total
         for at in range(indptr[j], indptr[j + 1]):
             weight, k = g[indices[at]], first + bins[at]
             rest -= weight

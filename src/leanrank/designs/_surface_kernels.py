@@ -21,12 +21,10 @@ def _half(
 @kernel
 def pair_sums(
     X: AnyArray, bins: AnyArray, first: IntArray, table: FloatArray, g: FloatArray,
-    pairs: IntArray, begin: int, end: int,
+    features: IntArray, local: IntArray, begin: int, end: int,
 ) -> FloatArray:  # fmt: skip
-    """Return the sums of g × column over some rows, four per pair."""
-    sums = np.zeros((len(pairs), 4))
-    features = np.unique(pairs)  # several pairs share one
-    local = np.searchsorted(features, pairs)
+    """Return the sums of g × column over some rows, four per pair of some features."""
+    sums = np.zeros((len(local), 4))
     at = np.empty((len(features), 2))
     for i in range(begin, end):
         weight = g[i]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,33 +22,13 @@ from leanrank._jit import kernel
 from leanrank._mapped import is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, SerialExecutor, row_blocks
+from leanrank.losses.base import Curvature
 
 MOST_COPIED_BYTES = 64 << 20
 """What a design may keep of an X in a mapped file, which may be larger than memory."""
 
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """A score Hessian in parts: weights of rows, and weights in the sums over cells.
-
-    Attributes
-    ----------
-    diag : array
-        Weight of each row's outer product.
-    atoms : array of shape (n_rows, n_atoms)
-        Weights of each row in the sums of its cell.
-    cell : array of int64
-    exact : bool
-        Whether to work in float64 even if X is float32.
-    """
-
-    diag: FloatArray
-    atoms: FloatArray
-    cell: IntArray
-    exact: bool
 
 
 class WeightedColumns(NamedTuple):
@@ -125,7 +104,7 @@ class Block(ABC):
         return None
 
     def weighed(
-        self, curvature: Curvature, n_cells: int, n_picked: int | None
+        self, curvature: Curvature, n_picked: int | None
     ) -> tuple[WeightedColumns, FloatArray]:
         """Weigh the columns by the root of the curvature, in about ``n_picked`` rows or in all.
 
@@ -134,9 +113,7 @@ class Block(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not weigh columns")
 
-    def sampled(
-        self, curvature: Curvature, n_cells: int, n_picked: int, n_lanes: int, fold: Fold
-    ) -> FloatArray:
+    def sampled(self, curvature: Curvature, n_picked: int, n_lanes: int, fold: Fold) -> FloatArray:
         """Compute the Hessian from about ``n_picked`` rows; ``fold`` turns cell sums into L, R."""
         raise NotImplementedError(f"{type(self).__name__} does not pick rows")
 
@@ -207,8 +184,6 @@ class Design(ABC):
     executor : Executor
     anchor : array of int64
         The anchor of each row.
-    skips_columns : bool
-        Whether Xᵀg of some features costs less than of all.
     """
 
     n_rows: int
@@ -216,15 +191,14 @@ class Design(ABC):
     n_bytes: int
     executor: Executor
     anchor: IntArray
-    skips_columns: ClassVar[bool] = False
 
     @abstractmethod
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw, each row less its anchor; only columns of non-zero weights are read."""
 
     @abstractmethod
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg, of some features or of all, for a g that adds up to zero in each query."""
+    def rmatvec(self, g: FloatArray) -> FloatArray:
+        """Compute Xᵀg for a g that adds up to zero in each query."""
 
     @abstractmethod
     def take(self, features: IntArray) -> Block:
@@ -234,11 +208,6 @@ class Design(ABC):
         """Return the squared length of each column over some rows; None where none are sampled."""
         del rows
         return None
-
-    @property
-    def column_sizes(self) -> IntArray:
-        """Stored entries of each column, where ``skips_columns``."""
-        raise NotImplementedError(f"{type(self).__name__} reads all columns")
 
     @property
     @abstractmethod

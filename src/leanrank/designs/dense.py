@@ -95,11 +95,6 @@ class DenseDesign(_Rows, Design):
             return _BlockByParts(self, support).matvec(w[support])
         return super().matvec(w)
 
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg, of some features or of all."""
-        c = super().rmatvec(g)
-        return c if features is None else c[features]
-
     def squares(self, rows: tuple[int, int]) -> FloatArray:
         """Return the squared length of each column over some rows, less their anchors."""
         found: FloatArray = dense_squares(self.X, self.anchor, *rows)
@@ -201,7 +196,7 @@ class _BlockInPlace(DenseBlock):
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g, block sums added in the order of the rows."""
-        return self.design.rmatvec(g, self.features)
+        return self.design.rmatvec(g)[self.features]
 
 
 class _BlockByParts(DenseBlock):

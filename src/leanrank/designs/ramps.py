@@ -126,14 +126,17 @@ class RampDesign(_Binned, _AllRamps):
         self.rows_per_block = rows_per_block
         self.bins = np.empty(X.shape, dtype=_bin_dtype(ramps))
         first, cuts = ramps.cuts(X.dtype)
-        many = np.flatnonzero(ramps.sizes > FEW_KNOTS)
+        many = np.flatnonzero(ramps.sizes > FEW_KNOTS).tolist()
         few = np.flatnonzero(ramps.sizes <= FEW_KNOTS)
         side_by_side = np.full((ramps.sizes[few].max(initial=0), X.shape[1]), np.inf, X.dtype)
         for j in few.tolist():
             side_by_side[: ramps.sizes[j], j] = cuts[first[j] : first[j + 1]]
 
         def find(at: tuple[int, int]) -> BoolArray:
-            kernels.find_bins(self.X, side_by_side, first, cuts, many, *at, self.bins)
+            kernels.find_bins(self.X, side_by_side, *at, self.bins)
+            for j in many:
+                own = cuts[first[j] : first[j + 1]]
+                self.bins[slice(*at), j] = bins_of(self.X[slice(*at), j], own)
             missing: BoolArray = self.bins[slice(*at)].min(axis=0) == 0
             return missing
 
@@ -141,11 +144,6 @@ class RampDesign(_Binned, _AllRamps):
         self.ramps = replace(ramps, gap=ramps.gap | np.any(found, axis=0))
         self.n_features = self.ramps.n_columns
         self.n_bytes = self.X.nbytes + self.bins.nbytes
-
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
-        """Compute Xᵀg; all ramps come at once."""
-        c = super().rmatvec(g)
-        return c if features is None else c[features]
 
     def squares(self, rows: tuple[int, int]) -> FloatArray:
         """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
@@ -164,8 +162,6 @@ class SparseRampDesign(_AllRamps):
     ``entries_per_block`` are the stored entries in one unit of work over the columns.
     """
 
-    skips_columns = True
-
     def __init__(
         self, X: Matrix, ramps: RampColumns, executor: Executor, *, entries_per_block: int = 1 << 19
     ) -> None:
@@ -175,49 +171,34 @@ class SparseRampDesign(_AllRamps):
         self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
         self.bins = np.empty(len(self.data), dtype=_bin_dtype(ramps))
         first, cuts = ramps.cuts(self.data.dtype)
-        executor.map(
-            lambda at: kernels.find_bins_of_entries(
-                self.data, self.indptr, first, cuts, *at, self.bins
-            ),
-            query_ranges(self.indptr, entries_per_block),
-        )
+        for j in np.flatnonzero(np.diff(self.indptr)).tolist():
+            stored = slice(self.indptr[j], self.indptr[j + 1])
+            self.bins[stored] = bins_of(self.data[stored], cuts[first[j] : first[j + 1]])
         missing = np.searchsorted(self.indptr, np.flatnonzero(self.bins == 0), side="right") - 1
         gaps = np.bincount(missing, minlength=X.shape[1]) > 0
         self.ramps = replace(ramps, gap=ramps.gap | gaps)
         reached = np.add.reduceat(np.append(cuts <= 0.0, False), first[:-1], dtype=np.int64)
         self.zero = 1 + np.where(ramps.sizes > 0, reached, 0)
         self.n_features = self.ramps.n_columns
-        stored = self.data, self.bins, self.indices, self.indptr
-        self.n_bytes = sum(array.nbytes for array in stored)
+        arrays = self.data, self.bins, self.indices, self.indptr
+        self.n_bytes = sum(array.nbytes for array in arrays)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Compute Xw from the columns of non-zero weights."""
         support = np.flatnonzero(w)
         return self.take(support).matvec(w[support])
 
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+    def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute Xᵀg, feature by feature."""
         ramps = self.ramps
-        used = np.arange(len(ramps.knots))
-        if features is not None:
-            used = np.unique(ramps.feature[features])
-        part = ramps.restrict(used) if features is not None else ramps
-        sums = np.zeros((part.knot_starts[-1], 2))
-        sizes = np.diff(self.indptr)[used]
+        sums = np.zeros((ramps.knot_starts[-1], 2))
         stored = self.data, self.bins, self.indices, self.indptr
-        weights = self.zero, g, float(g.sum()), part.knot_starts, part.bins[0]
+        weights = self.zero, g, float(g.sum()), ramps.knot_starts, ramps.bins[0]
         self.executor.map(
-            lambda at: kernels.bin_sums_of_entries(*stored, used, *weights, *at, sums),
-            query_ranges(np.concatenate(([0], np.cumsum(sizes))), self.entries_per_block),
+            lambda at: kernels.bin_sums_of_entries(*stored, *weights, *at, sums),
+            query_ranges(self.indptr, self.entries_per_block),
         )
-        c = part.from_bins(sums)
-        return c if features is None else c[_own_columns(ramps, part, used, features)]
-
-    @cached_property
-    def column_sizes(self) -> IntArray:
-        """Stored entries of the feature of each column."""
-        sizes: IntArray = np.diff(self.indptr)[self.ramps.feature]
-        return sizes
+        return ramps.from_bins(sums)
 
     def take(self, features: IntArray) -> RampBlock:
         """Write out the values and bins of the features that some columns belong to."""
@@ -287,6 +268,15 @@ class RampBlock(_Binned, WrittenBlock):
             bins = self.bins[slice(*rows)].take(feature[flat], axis=1)
             out[:, flat] = bins == self.bin[columns][flat]
         return out
+
+
+def bins_of(values: AnyArray, cuts: AnyArray) -> IntArray:
+    """Return the bins of values of a feature: one more than the cuts reached, 0 of a missing one.
+
+    >>> bins_of(np.array([0.5, 1.0, 7.0, np.nan]), np.array([1.0, 2.0])).tolist()
+    [1, 2, 3, 0]
+    """
+    return np.where(np.isnan(values), 0, 1 + np.searchsorted(cuts, values, side="right"))
 
 
 def _bin_dtype(ramps: RampColumns) -> Any:

@@ -8,8 +8,9 @@ from leanrank._jit import kernel_view
 from leanrank._mapped import empty_beside, is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _sparse_kernels as kernels
-from leanrank.designs.base import Block, Curvature, Design, Fold, WeightedColumns
+from leanrank.designs.base import Block, Design, Fold, WeightedColumns
 from leanrank.execution import ROWS_PER_RANGE, Executor, cached_property, query_ranges, row_blocks
+from leanrank.losses.base import Curvature
 
 SAMPLE_RIDGE = 1e-4
 """Share of its squares added to each column of a sample: few rows may not tell columns apart."""
@@ -31,8 +32,6 @@ class SparseDesign(Design):
         The anchor's value is subtracted where a column has a value in every row of a query, all
         within this share of the anchor's: that loses no digit, and products keep more of them.
     """
-
-    skips_columns = True
 
     def __init__(
         self,
@@ -66,13 +65,13 @@ class SparseDesign(Design):
         support = np.flatnonzero(w)
         return self.take(support).matvec(w[support])
 
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+    def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute Xᵀg, one dot product per column."""
-        blocks = self._all_columns
-        if features is None:
-            features = np.arange(self.n_features)
-        else:
-            blocks = self.column_blocks(self.column_sizes[features])
+        return self.column_products(np.arange(self.n_features), g)
+
+    def column_products(self, features: IntArray, g: FloatArray) -> FloatArray:
+        """Compute Xᵀg of some features."""
+        blocks = self.column_blocks(self.column_sizes[features])
         out = np.empty(len(features))
         self.executor.map(
             lambda at: kernels.sparse_rmatvec(*self.by_column, features, g, out, *at), blocks
@@ -173,7 +172,7 @@ class SparseBlock(Block):
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g, one dot product per column."""
-        return self.design.rmatvec(g, self.features)
+        return self.design.column_products(self.features, g)
 
     def add_rows(
         self,
@@ -190,15 +189,14 @@ class SparseBlock(Block):
             curvature.diag[own], curvature.atoms[own], gram, sums,
         )  # fmt: skip
 
-    def sampled(
-        self, curvature: Curvature, n_cells: int, n_picked: int, n_lanes: int, fold: Fold
-    ) -> FloatArray:
+    def sampled(self, curvature: Curvature, n_picked: int, n_lanes: int, fold: Fold) -> FloatArray:
         """Compute the Hessian from rows picked by curvature, each column's squares from all rows.
 
         A rare column may have few of its entries in a sample, but all of its curvature.
         """
         design, n, lanes = self.design, self.n_features, range(n_lanes)
         diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
+        n_cells = len(curvature.aux)
         rows, weights, some = kernels.pick_rows(diag, atoms, cell, n_cells, n_picked)
         cuts = [slice(len(rows) * k // n_lanes, len(rows) * (k + 1) // n_lanes) for k in lanes]
         grams = [np.zeros((n, n)) for _ in lanes]
@@ -233,11 +231,12 @@ class SparseBlock(Block):
         return gram
 
     def weighed(
-        self, curvature: Curvature, n_cells: int, n_picked: int | None
+        self, curvature: Curvature, n_picked: int | None
     ) -> tuple[WeightedColumns, FloatArray]:
         """Weigh the columns by the root of the curvature; sum over cells."""
         design, n, dtype = self.design, self.n_features, self.design.by_column[0].dtype
         diag, atoms, cell = curvature.diag, curvature.atoms, curvature.cell
+        n_cells = len(curvature.aux)
         if n_picked is None:
             picked = np.flatnonzero(diag >= np.finfo(np.float64).tiny)
             weights, some = diag[picked], atoms[picked]

@@ -66,15 +66,16 @@ class SurfaceDesign(Design):
             )
         return out
 
-    def rmatvec(self, g: FloatArray, features: IntArray | None = None) -> FloatArray:
+    def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute Xᵀg; all columns come at once."""
-        c = np.concatenate((self.curves.rmatvec(g), self._pair_sums(g, self.pairs).ravel()))
-        return c if features is None else c[features]
+        return np.concatenate((self.curves.rmatvec(g), self._pair_sums(g, self.pairs).ravel()))
 
     def _pair_sums(self, g: FloatArray, pairs: IntArray) -> FloatArray:
         """Compute Xᵀg of the columns of some pairs, one row per pair."""
+        features, local = np.unique(pairs, return_inverse=True)  # several pairs share one
+        local = local.reshape(-1, 2)
         parts = self.executor.map(
-            lambda at: kernels.pair_sums(*self.codes, g, pairs, *at),
+            lambda at: kernels.pair_sums(*self.codes, g, features, local, *at),
             row_blocks(self.n_rows, self.curves.rows_per_block),
         )
         return np.asarray(add_up(parts)) if parts else np.zeros((len(pairs), PER_PAIR))

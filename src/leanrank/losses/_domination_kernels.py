@@ -64,14 +64,11 @@ def sums(
                     shift += share[k] * (shifted[k - 1] - shift)
                 mean[k] = shifted[k] = 0.0
                 if S[k] > 0.0:
-                    even, odd = 0.0, 0.0  # two sums hide the latency of additions
                     low, high = row_ptr[first + k], row_ptr[first + k + 1]
-                    for at in range(low, high - 1, 2):
-                        even += e[at - begin] * (u[rows[at]] - E[k])
-                        odd += e[at + 1 - begin] * (u[rows[at + 1]] - E[k])
-                    if (high - low) % 2:
-                        even += e[high - 1 - begin] * (u[rows[high - 1]] - E[k])
-                    mean[k] = E[k] + S[k] * (even + odd)
+                    above = 0.0
+                    for at in range(low, high):
+                        above += e[at - begin] * (u[rows[at]] - E[k])
+                    mean[k] = E[k] + S[k] * above
                     for at in range(low, high if len(offset) > 0 else low):
                         shifted[k] += S[k] * e[at - begin] * offset[rows[at]]
                 if Z[k] == -math.inf:

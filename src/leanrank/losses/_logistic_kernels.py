@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._smooth import sigmoid_chunk
+from leanrank._smooth import CHUNK, sigmoid_chunk, softplus_chunk
 from leanrank._typing import FloatArray, IntArray
 from leanrank.losses._logistic_boxes import (
     boxed_entropy,
@@ -25,86 +25,86 @@ from leanrank.losses._logistic_boxes import (
     count_boxes,
 )
 
-SPREAD = 200.0
-"""Largest range of scores whose ratios of exponentials neither overflow nor vanish."""
-
 LONG_LIST = 256
 """Number of documents from which halves of the levels stand against each other."""
-
-FULL = 1e200
-"""Limit from which a running product of odds is stored as a logarithm."""
 
 FEW_BENDS, MOST_BENDS = 256, 1 << 16
 """Pairs below which products go one by one, and pairs whose φ″ are held at once."""
 
 
 @kernel
-def evaluate(
+def sums(
     query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
     lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
-    g: FloatArray,
+    g: FloatArray, a: float,
 ) -> float:  # fmt: skip
+    """Return the value and fill the gradient g; or, where g is empty, return the dual value at a.
+
+    That is the sum of c times the binary entropy of a times the probability of a wrong order.
+    """
+    dual = len(g) == 0
+    log_a, moved = math.log(a), math.log1p(-a) if a < 1.0 else -math.inf
     value = 0.0
+    z, terms, rest = np.zeros(CHUNK), np.zeros(CHUNK), np.zeros(CHUNK)
     for q in range(r0, r1):
-        g[query_ptr[q] : query_ptr[q + 1]] = 0.0
         own, v, pieces, rates = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u, LONG_LIST)
         wins, loses, pull = win[own], lose[own], np.zeros(len(own))
-        up, down = _exponentials(v, loses)
         for p in range(len(rates)):
             low, middle, first, last = pieces[p]
             n, least = count_boxes(v, low, middle, first, last)
             if n > 0:
                 losing, winning = slice(low, middle), slice(first, last)
-                value += boxed_gradient(
-                    v[losing], loses[losing], v[winning], rates[p] * wins[winning], least, n,
-                    pull[losing], pull[winning],
-                )  # fmt: skip
-                continue
-            for i in range(first, last):
-                rate = rates[p] * wins[i]
-                if rate == 0.0:
-                    continue
-                if len(up) > 0:
-                    cost, pushed = _close(down[i], up, low, middle, rate, pull)
+                rated = rates[p] * wins[winning]
+                if dual:
+                    value += boxed_entropy(v[losing], loses[losing], v[winning], rated, least, n, a)
                 else:
-                    cost, pushed = _far(v[i], v, loses, low, middle, rate, pull)
-                value += rate * cost
-                pull[i] -= rate * pushed
-        for at in range(len(own)):
-            g[own[at]] = pull[at]
-    return value
-
-
-@kernel
-def dual(
-    query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
-    lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
-    a: float,
-) -> float:  # fmt: skip
-    """Sum c times the binary entropy of a times the probability of a wrong order, 0 < a ≤ 1."""
-    value = 0.0
-    for q in range(r0, r1):
-        own, v, pieces, rates = _query(cell_ptr, row_ptr, rows, table, table_ptr, q, u, LONG_LIST)
-        wins, loses = win[own], lose[own]
-        up, down = _exponentials(v, loses)
-        for p in range(len(rates)):
-            low, middle, first, last = pieces[p]
-            n, least = count_boxes(v, low, middle, first, last)
-            if n > 0:
-                losing, winning = slice(low, middle), slice(first, last)
-                value += boxed_entropy(
-                    v[losing], loses[losing], v[winning], rates[p] * wins[winning], least, n, a
-                )
+                    value += boxed_gradient(
+                        v[losing], loses[losing], v[winning], rated, least, n,
+                        pull[losing], pull[winning],
+                    )  # fmt: skip
                 continue
-            for i in range(first, last):
-                rate = rates[p] * wins[i]
-                if rate == 0.0:
-                    continue
-                if len(up) > 0:
-                    entropy = _close_entropy(v[i], down[i], v, up, low, middle, a)
-                else:
-                    entropy = _far_entropy(v[i], v, loses, low, middle, a)
-                value += rate * entropy
+            for begin in range(low, middle, CHUNK):  # losers at once, against some winners
+                end = min(begin + CHUNK, middle)
+                width = end - begin
+                step = CHUNK // width
+                for top in range(first, last, step):
+                    bottom = min(top + step, last)
+                    n = (bottom - top) * width
+                    losers = v[begin:end]
+                    for i in range(top, bottom):
+                        row = z[(i - top) * width : (i - top + 1) * width]
+                        for j in range(width):
+                            row[j] = losers[j] - v[i]
+                    if dual:
+                        for at in range(n):
+                            rest[at] = z[at] + moved
+                        softplus_chunk(rest, terms, n)
+                        for at in range(n):
+                            rest[at] = terms[at]
+                    softplus_chunk(z, terms, n)
+                    for i in range(top, bottom):
+                        own_pairs = slice((i - top) * width, (i - top + 1) * width)
+                        wrong, term, weight = z[own_pairs], terms[own_pairs], loses[begin:end]
+                        rate, cost, pushed = rates[p] * wins[i], 0.0, 0.0
+                        if dual:
+                            more = rest[own_pairs]
+                            for j in range(width):  # log(1 - s) = more - term
+                                s = a * wrong[j]
+                                entropy = term[j] - (1.0 - s) * more[j]
+                                cost += weight[j] * (entropy - s * (log_a + losers[j] - v[i]))
+                        else:
+                            pulled = pull[begin:end]
+                            for j in range(width):
+                                share = weight[j] * wrong[j]
+                                cost += weight[j] * term[j]
+                                pushed += share
+                                pulled[j] += rate * share
+                        value += rate * cost
+                        pull[i] -= rate * pushed
+        if not dual:
+            g[query_ptr[q] : query_ptr[q + 1]] = 0.0
+            for at in range(len(own)):
+                g[own[at]] = pull[at]
     return value
 
 
@@ -218,85 +218,3 @@ def _query(
                 rates[n] = weights[k * n_levels + low]
                 n += 1
     return own, u[own], pieces, rates
-
-
-@kernel
-def _exponentials(v: FloatArray, loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return e^v and e^{−v}, centred, if all losers have weight 1 and no ratio overflows."""
-    if len(v) == 0 or v.max() - v.min() > SPREAD or loss.min() != 1.0 or loss.max() != 1.0:
-        return np.zeros(0), np.zeros(0)
-    up = np.exp(v - 0.5 * (v.max() + v.min()))
-    return up, 1.0 / up
-
-
-@kernel
-def _close(
-    down: FloatArray, up: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
-    """Sum the losses and gradients of one winner against losers of weight 1.
-
-    Σ log(1 + r) is the logarithm of a product, kept as Π(1 + r) − 1 so that small odds r count.
-    """
-    cost, pushed, odds = 0.0, 0.0, 0.0
-    for j in range(low, high):
-        r = down * up[j]
-        wrong = r / (1.0 + r)
-        pushed += wrong
-        pull[j] += rate * wrong
-        odds += r + odds * r
-        if odds > FULL:
-            cost += math.log1p(odds)
-            odds = 0.0
-    return cost + math.log1p(odds), pushed
-
-
-@kernel
-def _far(
-    own: float, v: FloatArray, loss: FloatArray, low: int, high: int, rate: float, pull: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
-    """Sum the losses and gradients of one winner for any scores and weights."""
-    cost, pushed = 0.0, 0.0
-    for j in range(low, high):
-        z = own - v[j]
-        e = math.exp(-abs(z))
-        wrong = loss[j] * (e if z > 0.0 else 1.0) / (1.0 + e)
-        cost += loss[j] * (max(-z, 0.0) + math.log1p(e))
-        pushed += wrong
-        pull[j] += rate * wrong
-    return cost, pushed
-
-
-@kernel
-def _close_entropy(
-    own: float, down: FloatArray, v: FloatArray, up: FloatArray, low: int, high: int, a: float,
-) -> float:  # fmt: skip
-    """Sum log(1 + r) − s (log a − z) − (1 − s) log(1 + (1 − a) r) at s = a r / (1 + r)."""
-    if a == 0.0:
-        return 0.0
-    log_a = math.log(a)
-    total, odds = 0.0, 0.0
-    for j in range(low, high):
-        r = down * up[j]
-        s = a * r / (1.0 + r)
-        total -= s * (log_a - (own - v[j]))
-        if a < 1.0:
-            total -= (1.0 - s) * math.log1p((1.0 - a) * r)
-        odds += r + odds * r
-        if odds > FULL:
-            total += math.log1p(odds)
-            odds = 0.0
-    return total + math.log1p(odds)
-
-
-@kernel
-def _far_entropy(
-    own: float, v: FloatArray, loss: FloatArray, low: int, high: int, a: float,
-) -> float:  # fmt: skip
-    total = 0.0
-    for j in range(low, high):
-        z = own - v[j]
-        e = math.exp(-abs(z))
-        s = a * (e if z > 0.0 else 1.0) / (1.0 + e)
-        if 0.0 < s < 1.0:
-            total -= loss[j] * (s * math.log(s) + (1.0 - s) * math.log1p(-s))
-    return total

@@ -52,7 +52,7 @@ def gram(
             continue
         rows = order[begin:end].copy()  # other threads may do other columns
         sort_scores(u, begin, rows, x)
-        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(rows, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         if n_levels > MANY_LEVELS and not exact:
             for at in range(n):

@@ -37,7 +37,7 @@ def evaluate(
             continue
         rows = order[begin:end]
         sort_scores(u, begin, rows, x)
-        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(rows, cell, first, n_levels, win, lose, x, level, wins, loses)
         weights = table[table_ptr[q] : table_ptr[q + 1]]
         sweep_levels(x, level, wins, loses, n, n_levels, weights, True, margin, power, nodes, lost)
         turn_over(n, n_levels, x, level, wins, loses)
@@ -72,7 +72,7 @@ def products(
             continue
         rows = order[begin:end].copy()
         sort_scores(u, begin, rows, x)
-        from_below(rows, begin, cell, first, n_levels, win, lose, x, level, wins, loses)
+        from_below(rows, cell, first, n_levels, win, lose, x, level, wins, loses)
         for at in range(n):
             i = rows[at] - start
             for f in range(width):
@@ -111,29 +111,14 @@ def query_scratch(
 
 @kernel
 def from_below(
-    rows: IntArray, begin: int, cell: IntArray, first: int, n_levels: int, win: FloatArray,
-    lose: FloatArray, x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
+    rows: IntArray, cell: IntArray, first: int, n_levels: int, win: FloatArray, lose: FloatArray,
+    x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
 ) -> None:  # fmt: skip
     """List a query in order of score for its losers: scores and levels negated."""
     for at in range(len(rows)):
         x[at] = -x[at]
         level[at] = n_levels - 1 - (cell[rows[at]] - first)
-    _in_order(win, rows, begin, wins)
-    _in_order(lose, rows, begin, loses)
-
-
-@kernel
-def _in_order(weight: FloatArray, rows: IntArray, begin: int, out: FloatArray) -> None:
-    """List weights in order of score; in most cases all are equal and nothing is looked up."""
-    n = len(rows)
-    one = weight[begin]
-    same = True
-    for i in range(begin, begin + n):
-        if weight[i] != one:
-            same = False
-            break
-    for at in range(n):
-        out[at] = one if same else weight[rows[at]]
+        wins[at], loses[at] = win[rows[at]], lose[rows[at]]
 
 
 @kernel

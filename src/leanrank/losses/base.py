@@ -14,9 +14,7 @@ prepare    labels, queries, weights and offset -> plan
 evaluate   value, filling the score gradient g
 dual       the dual value at the point that the scaled score gradient a·g defines
 dual_at    the same where the value and g are known, if that saves time
-curvature  the score Hessian as diag − low rank: its diagonal, and *atoms*, ``n_atoms`` weights per
-           document whose sums over each *cell* (say, the documents of one level of one query) span
-           the low-rank part; ``aux`` carries ``n_aux`` numbers per cell from here to fold
+curvature  the score Hessian as diag − low rank, into a ``Curvature``
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
@@ -141,6 +139,39 @@ class Labels:
         return replace(self, offset=lead if self.offset is None else self.offset + lead)
 
 
+@dataclass(frozen=True)
+class Curvature:
+    """A score Hessian in parts, diag − low rank, which ``Loss.curvature`` fills.
+
+    Attributes
+    ----------
+    diag : array
+        The diagonal: the weight of each row's outer product.
+    atoms : array of shape (n_rows, n_atoms)
+        Weights of each row whose sums over each *cell* (say, the documents of one level of one
+        query) span the low-rank part.
+    aux : array of shape (n_cells, n_aux)
+        What ``fold`` needs of each cell.
+    cell : array of int64
+        The cell of each row.
+    exact : bool
+        Whether to work in float64 even if X is float32.
+    """
+
+    diag: FloatArray
+    atoms: FloatArray
+    aux: FloatArray
+    cell: IntArray
+    exact: bool = False
+
+    @classmethod
+    def empty(cls, loss: Loss[Any], plan: Plan, *, exact: bool = False) -> Curvature:
+        """Return the parts for a loss to fill; rows without curvature stay zero."""
+        atoms = np.zeros((plan.n_rows, loss.n_atoms))
+        aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
+        return cls(np.zeros(plan.n_rows), atoms, aux, plan.cell, exact)
+
+
 class Evaluated(NamedTuple):
     """Scores, and the value and score gradient that a loss has there on some queries."""
 
@@ -204,16 +235,7 @@ class Loss(Part, ABC, Generic[P]):
         """Return the dual value of queries [r0, r1) at a times a score gradient that is known."""
         raise NotImplementedError
 
-    def curvature(
-        self,
-        plan: P,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        diag: FloatArray,
-        atoms: FloatArray,
-        aux: FloatArray,
-    ) -> None:
+    def curvature(self, plan: P, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Fill the rows and cells of queries [r0, r1) with the parts of the score Hessian."""
         raise NotImplementedError
 

@@ -23,6 +23,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.losses import _domination_kernels as kernels
 from leanrank.losses.base import (
+    Curvature,
     Labels,
     Loss,
     Plan,
@@ -105,17 +106,10 @@ class DominationLoss(Loss[DominationPlan]):
         return self._sums(plan, r0, r1, u, kernels.VALUE, g)
 
     def curvature(
-        self,
-        plan: DominationPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        diag: FloatArray,
-        atoms: FloatArray,
-        aux: FloatArray,
+        self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, out: Curvature
     ) -> None:
         """Fill the diagonal, the atoms (share of its level's mass, b_i) and what fold needs."""
-        self._sums(plan, r0, r1, u, kernels.CURVATURE, diag, atoms, aux)
+        self._sums(plan, r0, r1, u, kernels.CURVATURE, out.diag, out.atoms, out.aux)
 
     def product(
         self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray

@@ -22,7 +22,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
 from leanrank.losses._score_order import sort_scores
-from leanrank.losses.base import Labels, Loss, Plan
+from leanrank.losses.base import Curvature, Labels, Loss, Plan
 from leanrank.losses.pairs import PairPlan, level_arrays, order_of
 
 MOST_GROUPS = 32
@@ -80,20 +80,11 @@ class GroupedPairs(Loss[GroupedPlan]):
         """Not available: only the Hessian is approximate."""
         raise NotImplementedError
 
-    def curvature(
-        self,
-        plan: GroupedPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        diag: FloatArray,
-        atoms: FloatArray,
-        aux: FloatArray,
-    ) -> None:
+    def curvature(self, plan: GroupedPlan, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Group the documents of queries [r0, r1) and fill the parts of their Hessian."""
         pairs = plan.pairs
         known = *level_arrays(pairs), order_of(pairs), plan.cell_ptr
-        _curvature(*known, self.margin, r0, r1, u, plan.cell, diag, atoms, aux)
+        _curvature(*known, self.margin, r0, r1, u, plan.cell, out.diag, out.atoms, out.aux)
 
     def fold(
         self, plan: GroupedPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray

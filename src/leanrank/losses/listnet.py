@@ -27,7 +27,7 @@ from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError, check_choice
-from leanrank.losses.base import Labels, Loss, Plan, query_scale
+from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale
 
 TARGETS = ("label", "gain", "gains")
 GAINS = ("exp2", "linear")
@@ -84,21 +84,12 @@ class ListNetLoss(Loss[ListNetPlan]):
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(_evaluate(*_arrays(plan), r0, r1, u, g))
 
-    def curvature(
-        self,
-        plan: ListNetPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        diag: FloatArray,
-        atoms: FloatArray,
-        aux: FloatArray,
-    ) -> None:
+    def curvature(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Fill the atoms p, the diagonal total·p and the total."""
         rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
-        _shares(plan.query_ptr, plan.mass, r0, r1, u, atoms[:, 0])
-        aux[r0:r1, 0] = plan.total[r0:r1]
-        diag[rows] = atoms[rows, 0] * plan.total[plan.cell[rows]]
+        _shares(plan.query_ptr, plan.mass, r0, r1, u, out.atoms[:, 0])
+        out.aux[r0:r1, 0] = plan.total[r0:r1]
+        out.diag[rows] = out.atoms[rows, 0] * plan.total[plan.cell[rows]]
 
     def fold(
         self, plan: ListNetPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
@@ -329,24 +320,20 @@ def _dual(
     query_ptr: IntArray, mass: FloatArray, target: FloatArray, total: FloatArray, r0: int, r1: int,
     u: FloatArray, a: float, offset: FloatArray,
 ) -> float:  # fmt: skip
-    value = 0.0
-    most = 0
-    for q in range(r0, r1):
-        most = max(most, query_ptr[q + 1] - query_ptr[q])
-    p = np.empty(most)
+    value, p = 0.0, np.empty(len(u))
     for q in range(r0, r1):
         begin, end = query_ptr[q], query_ptr[q + 1]
         if total[q] == 0.0:
             continue
-        _softmax(mass[begin:end], 0, end - begin, u[begin:end], p)
+        _softmax(mass, begin, end, u, p)
         for i in range(begin, end):
             if mass[i] > 0.0:
                 wanted = target[i] / total[q]
-                mixed = a * p[i - begin] + (1.0 - a) * wanted
+                mixed = a * p[i] + (1.0 - a) * wanted
                 if mixed > 0.0:
                     value -= total[q] * mixed * math.log(mixed / mass[i])
                 if len(offset) > 0:
-                    value -= a * total[q] * (p[i - begin] - wanted) * offset[i]
+                    value -= a * total[q] * (p[i] - wanted) * offset[i]
     return value
 
 

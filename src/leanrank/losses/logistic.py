@@ -47,7 +47,7 @@ class LogisticLoss(SmoothPairwiseLoss):
         return -np.where(s > 0, heads, 0.0) - np.where(s < 1, tails, 0.0)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        return float(kernels.evaluate(*by_level(plan), r0, r1, u, g))
+        return float(kernels.sums(*by_level(plan), r0, r1, u, g, 1.0))
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
@@ -65,7 +65,8 @@ class LogisticLoss(SmoothPairwiseLoss):
             edges = edges_of(plan, r0, r1)
             value = float(edges.weight @ self.pair_dual(u[edges.winner] - u[edges.loser], a))
         else:
-            value = float(kernels.dual(*by_level(plan), r0, r1, u, a)) if a > 0.0 else 0.0
+            none = np.zeros(0)
+            value = float(kernels.sums(*by_level(plan), r0, r1, u, none, a)) if a > 0.0 else 0.0
         return value - offset_share(plan, plan.span(r0, r1), point.g, a)
 
     def pair_slope(self) -> Any:

@@ -11,7 +11,7 @@ from leanrank._jit import kernel, pair_function
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Loss, Plan, query_scale, refuse_edges
+from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale, refuse_edges
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,13 @@ class SquaredLoss(Loss[SquaredPlan]):
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
         return float(_evaluate(plan.query_ptr, plan.scale, plan.y, plan.weight, r0, r1, u, g))
 
-    def curvature(
-        self,
-        plan: SquaredPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        diag: FloatArray,
-        atoms: FloatArray,
-        aux: FloatArray,
-    ) -> None:
+    def curvature(self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Fill the diagonal and the one atom of each document: both are its scaled weight."""
         del u  # the Hessian is the same everywhere
         rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
-        diag[rows] = plan.scale[plan.cell[rows]] * plan.weight[rows]
-        atoms[rows, 0] = diag[rows]
-        aux[r0:r1, 0] = np.bincount(plan.cell[rows] - r0, diag[rows], minlength=r1 - r0)
+        weight = plan.scale[plan.cell[rows]] * plan.weight[rows]
+        out.diag[rows] = out.atoms[rows, 0] = weight
+        out.aux[r0:r1, 0] = np.bincount(plan.cell[rows] - r0, weight, minlength=r1 - r0)
 
     def product(
         self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray

@@ -139,10 +139,6 @@ class Penalty(Part, ABC):
         """Return the factor of the penalty from which each zero weight stays zero."""
         raise NotImplementedError
 
-    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Return which weights stay zero at every gradient within ``reach`` of c."""
-        raise NotImplementedError
-
     def change(self, w: FloatArray, step: FloatArray) -> float:
         """Return how much the penalty grows by a step, without cancellation."""
         return self.value(w + step) - self.value(w)
@@ -190,6 +186,6 @@ class Penalty(Part, ABC):
 CONVEX = ("dual_scale", "conjugate", "residual")
 """Operations that a certificate needs."""
 
-_SWEEPS = ("always", "times", "restrict", "ratio", "stays_zero", "sweep_gram", "piece", "prox")
+_SWEEPS = ("always", "times", "restrict", "ratio", "sweep_gram", "piece", "prox")
 NEWTON = CONVEX + _SWEEPS
 """Operations that Newton's method needs."""

@@ -136,10 +136,6 @@ class ElasticNet(Penalty):
             np.where(w < 0, np.abs(slope - np.where(w < 0, self.below, 0.0)), self.excess(slope)),
         )
 
-    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Return which weights stay zero at every gradient within ``reach`` of c."""
-        return (c + reach <= self.below) & (-c + reach <= self.above)
-
     def permitted(self, w: FloatArray) -> FloatArray:
         """Return w with zeros for the weights that are forbidden."""
         return np.where(np.isinf(np.where(w > 0, self.above, self.below)), 0.0, w)

@@ -138,11 +138,6 @@ class GroupPenalty(OverElasticNet):
         ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.groups)
         return ratio[self.group]
 
-    def stays_zero(self, c: FloatArray, reach: FloatArray) -> BoolArray:
-        """Return which weights stay zero at every gradient within ``reach`` of c."""
-        pull = np.maximum(0.0, np.maximum(c + reach - self.base.below, reach - c - self.base.above))
-        return (self._norms(pull) <= self.nu)[self.group]
-
     def dual_scale(self, c: FloatArray) -> float:
         """Return the largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
         hard = (self.base.ridge == 0) & ~self.free

@@ -8,16 +8,18 @@ documents. So the same solver runs wherever the documents are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import InputError
 from leanrank.losses.base import Loss
 from leanrank.penalties.base import Penalty
+
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Relative error of a sum of many terms."""
 
 
 class QuadraticModel(ABC):
@@ -66,29 +68,38 @@ class Problem(ABC):
         """Move to weights w; return the loss there."""
 
     @abstractmethod
-    def gradient(
-        self, skip: Callable[[FloatArray, FloatArray], BoolArray] | None = None
-    ) -> FloatArray:
-        """Return the loss's gradient in all weights.
-
-        Parameters
-        ----------
-        skip : callable, optional
-            Called with an earlier gradient and how far each entry can have moved since: tells which
-            entries need not be known better. These may come back as they were.
-        """
+    def gradient(self) -> FloatArray:
+        """Return the loss's gradient in all weights."""
 
     @abstractmethod
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a times the score gradient defines."""
 
+    @property
     @abstractmethod
+    def norms(self) -> tuple[FloatArray, FloatArray]:
+        """Length of each column, and of the numbers that its products add up."""
+
+    @property
+    @abstractmethod
+    def score_slope(self) -> float:
+        """Length of the score gradient."""
+
     def rounding(self, w: FloatArray, value: float) -> float:
         """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
+        terms = float(np.abs(w) @ self.norms[1]) * self.score_slope
+        return ROUNDING * (abs(value) + terms)
 
-    @abstractmethod
     def gradient_scale(self) -> FloatArray:
         """Return the most that each feature's gradient can be at this size of score gradient."""
+        with np.errstate(over="ignore"):
+            scale = self.norms[0] * self.score_slope
+        if not np.isfinite(scale).all():
+            raise InputError(
+                f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
+                "for products with them: bring features to a smaller scale"
+            )
+        return np.where(scale > 0, scale, 1.0)
 
     @property
     @abstractmethod
@@ -145,15 +156,3 @@ class Problem(ABC):
     def sweep(self, penalty: Penalty, bounds: FloatArray, w: FloatArray, times: int) -> float:
         """Lower one weight of w after the other by its bound, in place; return the loss there."""
         raise InputError("coordinate descent needs all documents in memory: use solver='newton'")
-
-
-def checked_scale(norms: FloatArray, size: float) -> FloatArray:
-    """Return norms times a size, 1 where that is 0; rejects features too large to multiply."""
-    with np.errstate(over="ignore"):
-        scale = norms * size
-    if not np.isfinite(scale).all():
-        raise InputError(
-            f"feature {feature_name(int(np.argmin(np.isfinite(scale))))} has values too large "
-            "for products with them: bring features to a smaller scale"
-        )
-    return np.where(scale > 0, scale, 1.0)

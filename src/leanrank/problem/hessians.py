@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.designs.base import Block, Curvature, Design
+from leanrank.designs.base import Block, Design
 from leanrank.execution import (
     ROWS_PER_RANGE,
     Executor,
@@ -31,7 +31,7 @@ from leanrank.execution import (
     query_ranges,
     row_blocks,
 )
-from leanrank.losses.base import Loss, Plan
+from leanrank.losses.base import Curvature, Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import QuadraticModel
 from leanrank.problem.quadratic_models import ColumnModel, GramModel, ProductModel
@@ -64,8 +64,6 @@ class Limits:
         ``benchmarks pairwise``.
     few_cells, long_list : int
         Cells up to which, and documents per query from which, a sample is one of documents.
-    worth_skipping : float
-        Share of the stored entries above which a gradient is computed anew.
     piece_bytes, piece_share, fewest_columns : int
         Size of the columns that are multiplied by a Hessian at once, in bytes and as a part of X,
         and their least number; set, as the next, by ``benchmarks pairwise``.
@@ -83,7 +81,6 @@ class Limits:
     columns_per_product: int = 16
     few_cells: int = 64
     long_list: int = 4_096
-    worth_skipping: float = 0.6
     piece_bytes: int = 32 << 20
     piece_share: int = 8
     fewest_columns: int = 8
@@ -170,9 +167,9 @@ class Hessians:
             if n_picked is None and thin is not None:
                 # a minimum found roughly needs few of the rows whose weight is far below the mean
                 n_picked = round(self.plan.n_rows / ColumnModel.accuracy**2)
-            curvature, aux = self._curvature(sample.ranges, u, False)
-            columns, sums = block.weighed(curvature, len(aux), n_picked)
-            low_rank = self._fold(aux, sums)
+            curvature = self._curvature(sample.ranges, u, False)
+            columns, sums = block.weighed(curvature, n_picked)
+            low_rank = self._fold(curvature, sums)
             return ColumnModel.build(columns, *low_rank, sampled=n_picked is not None)
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and block.n_features <= self.largest_gram:
@@ -233,14 +230,14 @@ class Hessians:
         sample, plan = self.sample(block, features, thin), self.plan
         if not self.loss.offers("curvature"):
             return self._by_products(sample.ranges, block, u, exact) / sample.share
-        curvature, aux = self._curvature(sample.ranges, u, exact)
+        curvature = self._curvature(sample.ranges, u, exact)
         if sample.n_picked is not None:
-            lanes, fold = self._n_lanes(block), partial(self._fold, aux)
-            return block.sampled(curvature, len(aux), sample.n_picked, lanes, fold)
+            lanes, fold = self._n_lanes(block), partial(self._fold, curvature)
+            return block.sampled(curvature, sample.n_picked, lanes, fold)
         queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
         pieces = [piece for r in queries for piece in self._pieces(block, r)]
         parts = self.executor.map(
-            lambda lane: self._add_pieces(block, curvature, aux, lane),
+            lambda lane: self._add_pieces(block, curvature, lane),
             _lanes(pieces, self._n_lanes(block)),
         )
         gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
@@ -249,7 +246,7 @@ class Hessians:
             for r, sums in open_sums.items():
                 shared[r] = shared[r] + sums if r in shared else sums
         for r, sums in shared.items():
-            half += self._low_rank(r, aux, sums)
+            half += self._low_rank(r, curvature, sums)
         return block.finish(gram, half + half.T) / sample.share
 
     def _by_products(
@@ -350,18 +347,14 @@ class Hessians:
         n_picked = thin // 2
         return self._all if n_picked > self.plan.n_rows else _Sample(self.ranges, n_picked=n_picked)
 
-    def _curvature(
-        self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool
-    ) -> tuple[Curvature, FloatArray]:
+    def _curvature(self, ranges: list[tuple[int, int]], u: FloatArray, exact: bool) -> Curvature:
         loss, plan = self.loss, self.plan
-        diag = np.zeros(plan.n_rows)
-        atoms = np.zeros((plan.n_rows, loss.n_atoms))
-        aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
-        self.executor.map(lambda r: loss.curvature(plan, r[0], r[1], u, diag, atoms, aux), ranges)
-        return Curvature(diag, atoms, plan.cell, exact), aux
+        found = Curvature.empty(loss, plan, exact=exact)
+        self.executor.map(lambda r: loss.curvature(plan, *r, u, found), ranges)
+        return found
 
-    def _fold(self, aux: FloatArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.loss.fold(self.plan, 0, len(self.plan.query_ptr) - 1, aux, sums)
+    def _fold(self, curvature: Curvature, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.loss.fold(self.plan, 0, len(self.plan.query_ptr) - 1, curvature.aux, sums)
 
     def _pieces(self, block: Block, queries: tuple[int, int]) -> list[_Piece]:
         """Cut queries into ranges with not too many cells, and their rows into blocks."""
@@ -378,7 +371,7 @@ class Hessians:
         return pieces
 
     def _add_pieces(
-        self, block: Block, curvature: Curvature, aux: FloatArray, pieces: list[_Piece]
+        self, block: Block, curvature: Curvature, pieces: list[_Piece]
     ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
         """Add up consecutive pieces; sums of queries that are not all here are handed on."""
         n, plan = block.n_features, self.plan
@@ -392,7 +385,7 @@ class Hessians:
                 block.add_rows(curvature, rows, first, gram, sums)
                 begin, end = rows[0] if begin < 0 else begin, rows[1]
             if (begin, end) == (int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])):
-                half += self._low_rank(r, aux, sums)
+                half += self._low_rank(r, curvature, sums)
             else:
                 handed_on[r] = sums
         return gram, half, handed_on
@@ -401,8 +394,8 @@ class Hessians:
         """Return how many sums run side by side: fewer when each costs a large matrix."""
         return max(2, min(8, self.limits.lane_cells // max(1, block.n_features**2)))
 
-    def _low_rank(self, r: tuple[int, int], aux: FloatArray, sums: FloatArray) -> FloatArray:
-        left, right = self.loss.fold(self.plan, *r, aux, sums)
+    def _low_rank(self, r: tuple[int, int], curvature: Curvature, sums: FloatArray) -> FloatArray:
+        left, right = self.loss.fold(self.plan, *r, curvature.aux, sums)
         product: FloatArray = left.T @ right
         return product
 

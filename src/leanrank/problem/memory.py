@@ -6,7 +6,6 @@ fixed order. The result is the same to the last bit for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,7 +14,7 @@ import numba
 import numpy as np
 
 from leanrank._jit import kernel_view
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.designs.base import Block, Design, make_design
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
@@ -24,12 +23,9 @@ from leanrank.execution import Executor, SerialExecutor, add_up, cached_property
 from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.coordinate import coordinate_minimum
-from leanrank.problem.base import Problem, QuadraticModel, checked_scale
+from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.hessians import Hessians, Limits
 from leanrank.problem.quadratic_models import CheckedModel, GramModel
-
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-"""Relative error of a sum of many terms."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,6 @@ class MemoryProblem(Problem):
         self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
-        self._partly: tuple[FloatArray, FloatArray, BoolArray] | None = None  # the same of some
         self._near_is_close = True  # whether approximate Hessians were, since at()
         self._by_products = True  # as long as conjugate gradients are done sooner than a Hessian
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
@@ -125,27 +120,14 @@ class MemoryProblem(Problem):
         assert self._point is not None, "a solver must begin with at()"
         return self._point
 
-    def gradient(
-        self, skip: Callable[[FloatArray, FloatArray], BoolArray] | None = None
-    ) -> FloatArray:
-        """Return the gradient; entries that may be skipped are as they were, if that saves time.
+    def gradient(self) -> FloatArray:
+        """Return the loss's gradient in all weights."""
+        return self._whole_gradient.copy()
 
-        Between two score gradients g and g₀ a feature's gradient moves by at most ‖x_j‖·‖g − g₀‖.
-        """
-        g, design = self.point.g, self.design
-        if skip is not None and self._known is not None and design.skips_columns:
-            before, c = self._known
-            reach = design.column_norms * float(np.linalg.norm(g - before))
-            needed, sizes = ~skip(c, reach), design.column_sizes
-            if sizes[needed].sum() <= self.limits.worth_skipping * sizes.sum():
-                c = c.copy()
-                c[needed] = design.rmatvec(g, np.flatnonzero(needed))
-                self._partly = g, c.copy(), needed
-                return c
-        return self._whole_gradient(g).copy()
-
-    def _whole_gradient(self, g: FloatArray) -> FloatArray:
-        """Compute Xᵀg of all features, once for each score gradient."""
+    @property
+    def _whole_gradient(self) -> FloatArray:
+        """Xᵀg of all features, computed once for each score gradient."""
+        g = self.point.g
         if self._known is None or self._known[0] is not g:
             self._known = g, self.design.rmatvec(g)
         return self._known[1]
@@ -157,14 +139,15 @@ class MemoryProblem(Problem):
             known[a] = self._dual(self.point, a)
         return known[a]
 
-    def rounding(self, w: FloatArray, value: float) -> float:
-        """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
-        terms = float(np.abs(w) @ self.design.summed_norms) * float(np.linalg.norm(self.point.g))
-        return ROUNDING * (abs(value) + terms)
+    @property
+    def norms(self) -> tuple[FloatArray, FloatArray]:
+        """Length of each column, and of the numbers that its products add up."""
+        return self.design.column_norms, self.design.summed_norms
 
-    def gradient_scale(self) -> FloatArray:
-        """Return the most that each feature's gradient can be at this size of score gradient."""
-        return checked_scale(self.design.column_norms, float(np.linalg.norm(self.point.g)))
+    @property
+    def score_slope(self) -> float:
+        """Length of the score gradient."""
+        return float(np.linalg.norm(self.point.g))
 
     def focus(self, features: IntArray) -> None:
         """Choose the features of the working set and bring their columns together."""
@@ -182,20 +165,11 @@ class MemoryProblem(Problem):
 
     def focused_gradient(self) -> FloatArray:
         """Return the gradient in the weights of the working set."""
-        g, features = self.point.g, self._features
-        if self._block is None or features is None:
-            return self._whole_gradient(g).copy()
+        if self._block is None or self._features is None:
+            return self.gradient()
         if self._block.reads_all:
-            return self._whole_gradient(g)[features]
-        if self.design.skips_columns:  # where each column is added up on its own
-            if self._partly is not None and self._partly[0] is g:
-                _, c, exact = self._partly
-                out, missing = c[features], ~exact[features]
-                out[missing] = self.design.rmatvec(g, features[missing])
-                return out
-            if self._known is not None and self._known[0] is g:
-                return self._known[1][features]
-        return self._block.rmatvec(g)
+            return self._whole_gradient[self._features]
+        return self._block.rmatvec(self.point.g)
 
     def focused_hessian(self) -> FloatArray:
         """Return the exact Hessian in the weights of the working set."""

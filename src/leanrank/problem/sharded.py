@@ -25,8 +25,7 @@ from leanrank.errors import NoLevelsError
 from leanrank.execution import cached_property, row_blocks
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
-from leanrank.problem.base import Problem, QuadraticModel, checked_scale
-from leanrank.problem.memory import ROUNDING
+from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.quadratic_models import GramModel, ProductModel
 from leanrank.problem.shard import Setup, Shard, Sums
 
@@ -203,11 +202,8 @@ class ShardedProblem(Problem):
             self.value_at_zero = self._value
         return self._value
 
-    def gradient(
-        self, skip: Callable[[FloatArray, FloatArray], BoolArray] | None = None
-    ) -> FloatArray:
-        """Return the gradient; all of it, since asking first what may be skipped is a trip."""
-        del skip
+    def gradient(self) -> FloatArray:
+        """Return the loss's gradient in all weights."""
         return self._know_point().copy()
 
     def dual(self, a: float) -> float:
@@ -222,20 +218,16 @@ class ShardedProblem(Problem):
         return float(self._ask("point", w=np.zeros(self.n_features))[0])
 
     @cached_property
-    def _norms(self) -> tuple[FloatArray, FloatArray]:
+    def norms(self) -> tuple[FloatArray, FloatArray]:
+        """Length of each column, and of the numbers that its products add up."""
         columns, summed = self._ask("norms")
         return np.sqrt(columns), np.sqrt(summed)
 
-    def rounding(self, w: FloatArray, value: float) -> float:
-        """Estimate the rounding in a value and the gradient: what their sums add up, times ε."""
+    @property
+    def score_slope(self) -> float:
+        """Length of the score gradient."""
         self._know_point()
-        terms = float(np.abs(w) @ self._norms[1]) * float(np.sqrt(self._squares))
-        return ROUNDING * (abs(value) + terms)
-
-    def gradient_scale(self) -> FloatArray:
-        """Return the most that each feature's gradient can be at this size of score gradient."""
-        self._know_point()
-        return checked_scale(self._norms[0], float(np.sqrt(self._squares)))
+        return float(np.sqrt(self._squares))
 
     # the working set
 

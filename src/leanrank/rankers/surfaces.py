@@ -14,7 +14,7 @@ from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.designs.surfaces import PER_PAIR, screen
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
-from leanrank.losses.base import Loss, Plan
+from leanrank.losses.base import Curvature, Loss, Plan
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.knots import directions
@@ -225,9 +225,8 @@ def score_weights(loss: Loss[Any], plan: Plan, u: FloatArray, weight: FloatArray
     """Return the diagonal of the score Hessian, or the same for all of a query with a weight."""
     ptr = plan.query_ptr
     if loss.offers("curvature"):
-        diag = np.zeros(len(u))
-        atoms, aux = np.zeros((len(u), loss.n_atoms)), np.zeros((plan.cell_ptr[-1], loss.n_aux))
-        loss.curvature(plan, 0, len(ptr) - 1, u, diag, atoms, aux)
-        return diag
+        found = Curvature.empty(loss, plan)
+        loss.curvature(plan, 0, len(ptr) - 1, u, found)
+        return found.diag
     sizes, weight = np.diff(ptr), np.where(plan.scale > 0, weight, 0.0)
     return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)

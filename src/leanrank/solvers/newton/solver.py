@@ -97,7 +97,7 @@ class Newton(Solver):
         history: list[dict[str, Any]] = []
         working = _WorkingSet(self, problem, np.flatnonzero(state.w))
         for n_iter in range(1, self.max_iter + 1):
-            c = problem.gradient(penalty.stays_zero)
+            c = problem.gradient()
             objective = state.value + penalty.value(state.w)
             certificate.raise_bound(state.w, c)
             rounding = problem.rounding(state.w, objective)
