@@ -1,6 +1,8 @@
 """The default ranker: what it chooses, and by what."""
 
 import pickle
+from datetime import date
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -250,6 +252,19 @@ def test_columns_of_a_frame_keep_their_names_and_dates_are_refused(data):
     frame["when"] = pd.Timestamp("2026-01-01")
     frame["kind"] = "a"
     with pytest.raises(InputError, match=r"'when'.*age in days"):
+        LeanRanker().fit(frame, data.y, qid=data.qid)
+
+
+def test_numbers_and_dates_that_a_frame_holds_as_objects_are_no_categories(data):
+    frame = pd.DataFrame(data.X, columns=[f"c{j}" for j in range(data.n_features)])
+    expected = LeanRanker(max_pairs=0).fit(frame, data.y, qid=data.qid).predict(frame)
+    for made in (float, lambda v: Decimal(repr(float(v)))):
+        other = frame.assign(c0=[made(v) for v in frame["c0"]]).astype({"c0": object})
+        ranker = LeanRanker(max_pairs=0).fit(other, data.y, qid=data.qid)
+        np.testing.assert_array_equal(ranker.predict(other), expected)
+        np.testing.assert_array_equal(ranker.model_.predict(other), expected)
+    frame["c0"] = pd.Series([date(2026, 1, 1 + at % 28) for at in range(len(frame))], dtype=object)
+    with pytest.raises(InputError, match=r"'c0'.*age in days"):
         LeanRanker().fit(frame, data.y, qid=data.qid)
 
 

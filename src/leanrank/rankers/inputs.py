@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -360,9 +362,9 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
-    texts = [name for name, kind in frame.schema.items() if _is_text(kind, nw)]
-    for name, kind in frame.schema.items():
-        if isinstance(kind, (nw.Datetime, nw.Date, nw.Duration)):
+    texts = [name for name in frame.columns if _is_text(frame[name], nw)]
+    for name in frame.columns:
+        if _holds_dates(frame[name], nw):
             raise InputError(
                 f"column {name!r} holds dates: give a number instead, such as the age in days"
             )
@@ -387,8 +389,17 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
     return matrix, [str(name) for name in frame.columns], levels
 
 
-def _is_text(kind: Any, nw: Any) -> bool:
-    return kind in (nw.String, nw.Categorical, nw.Object) or isinstance(kind, nw.Enum)
+def _is_text(column: Any, nw: Any) -> bool:
+    kind = column.dtype
+    if kind == nw.Object:  # whatever Python holds: numbers of a database are numbers here too
+        return not all(isinstance(v, (Number, np.bool_)) for v in column.drop_nulls())
+    return kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum)
+
+
+def _holds_dates(column: Any, nw: Any) -> bool:
+    if column.dtype == nw.Object:
+        return any(isinstance(v, (date, timedelta, np.datetime64)) for v in column.drop_nulls())
+    return isinstance(column.dtype, (nw.Datetime, nw.Date, nw.Duration))
 
 
 def coded_columns(X: FloatArray, columns: Sequence[int]) -> tuple[FloatArray, dict[int, Groups]]:
