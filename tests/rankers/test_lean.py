@@ -97,19 +97,19 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
         design = ramp_design(part.X, ramps, SerialExecutor())
         loss = SoftmaxLoss(emphasis=0.5)
         structure = Structure(design, design.ramps)
-        return Search(part, labels, loss, structure, settings, folds, SerialExecutor())
+        return Search(part, labels, loss, {"curves": structure}, settings, folds, SerialExecutor())
 
     search = searched(data, [held_out])
-    at, losses, (w,) = search.path(search.structure)
+    at, losses, (w,) = search.path(search.kinds["curves"])
     test, rest = (RankingData(data.X[r], data.y[r], data.qid[r]) for r in (rows, ~rows))
-    scores = search.structure.design.matvec(w)
+    scores = search.kinds["curves"].design.matvec(w)
     mean, _ = search.mean_and_error(losses)
     assert mean == pytest.approx(loss_of(test, scores[rows]), rel=1e-12)
     assert np.isnan(losses[~held_out]).all()
     alone = searched(rest, [])
-    alone.fit_whole(alone.structure, float(settings.strengths[at]))
+    alone.fit_whole(alone.kinds["curves"], float(settings.strengths[at]))
     np.testing.assert_allclose(
-        alone.structure.design.matvec(alone.whole.w), scores[~rows], atol=1e-4
+        alone.kinds["curves"].design.matvec(alone.whole.w), scores[~rows], atol=1e-4
     )
 
 
@@ -120,7 +120,7 @@ def test_a_feature_is_as_strong_as_the_objective_rises_without_it(data):
     structure = Structure(design, design.ramps).with_pairs([(0, 1), (1, 4)])
     settings = Settings(0.5, None, None, np.array([1.0, 0.3, 0.1, 0.03]), 2, 1e-10)
     labels, loss = Labels(data.y, data.query_ptr), SoftmaxLoss(emphasis=0.5)
-    search = Search(data, labels, loss, structure, settings, [], SerialExecutor())
+    search = Search(data, labels, loss, {"curves": structure}, settings, [], SerialExecutor())
     search.fit_whole(structure, 0.03)
     part, w, n = search.whole, search.whole.w, data.n_features
     problem = part.problem(structure)
@@ -551,9 +551,9 @@ def test_a_jump_is_a_rise_in_few_segments():
     losses = {entry["choice"]: entry["loss"] for entry in told}
     assert losses["jumps"] < losses["curves"] < losses["lines"]
     assert ranker.model_.provenance["training"]["group_ratio"] == JUMP_RATIO
-    low, high = ranker.model_.curves[0](np.array([[-2.0, -0.1], [0.7, 2.0]]))
-    assert (low == low[0]).all()
-    assert (high == high[0]).all()
+    for feature, step in ((0, 0.5), (1, 0.0)):
+        at = ranker.model_.curves[feature](np.array([-2.0, step - 0.15, step + 0.15, 2.0]))
+        assert at[2] - at[1] > 0.85 * (at[3] - at[0]) > 0.0
     before = ranker.objective_
     ranker.refit(X, y, qid=qid)  # at the same share of the norm: the same optimum
     assert ranker.objective_ == pytest.approx(before, rel=1e-5)

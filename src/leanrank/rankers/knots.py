@@ -37,14 +37,14 @@ AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
 MOST_SEGMENTS = 1_000
 
 
-def n_segments(curves: Any, n_rows: int) -> int:
-    """Return the number of segments of a curve.
+def n_segments(curves: Any, n_rows: int, most: int = AUTO_SEGMENTS) -> int:
+    """Return the number of segments of a curve, at most ``most`` if it is "auto".
 
     >>> n_segments(5, 100), n_segments("auto", 100), n_segments("auto", 100_000)
     (5, 2, 8)
     """
     if curves == "auto":
-        return max(1, min(AUTO_SEGMENTS, n_rows // DOCUMENTS_PER_SEGMENT))
+        return max(1, min(most, n_rows // DOCUMENTS_PER_SEGMENT))
     if isinstance(curves, str):
         raise InputError(f"curves={curves!r} is not known: give a number of segments, or 'auto'")
     check_whole("curves", curves)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -31,7 +31,7 @@ from leanrank.problem.sharded import Shards
 from leanrank.rankers import inputs, parameters
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.dask import ClusterData
-from leanrank.rankers.knots import directions, find_ramps
+from leanrank.rankers.knots import directions, find_ramps, n_segments
 from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_search import Search, Size
 from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
@@ -47,6 +47,9 @@ WIDE = 1_000
 
 MANY_QUERIES, MANY_SEGMENTS = 400, 12
 """Informative queries from which on curves have more segments than others; by nested folds."""
+
+JUMP_SEGMENTS = 32
+"""Segments of curves that may jump, with enough documents: a jump is within one of them."""
 
 AUTO_PAIRS = 20
 
@@ -93,8 +96,9 @@ class LeanRanker(BaseRanker):
     max_cost : float, optional
         Most that the features of the model may cost together.
     group_ratio : float or "auto", default="auto"
-        Share of the norm of each curve in the penalty; the rest is ℓ1. "auto" is 0.5, or 0.05,
-        with which curves may jump, if the held-out loss falls by more than its standard error.
+        Share of the norm of each curve in the penalty; the rest is ℓ1. "auto" is 0.5, or 0.05
+        with up to 32 segments, so that curves may jump, if the held-out loss falls by more than its
+        standard error.
     n_folds : int or "auto", default="auto"
         Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on.
     n_strengths : int, default=14
@@ -183,10 +187,11 @@ class LeanRanker(BaseRanker):
         executor = make_executor(self.n_jobs)
         inputs.warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
-        structure = self._structure(data, informative, executor)
+        kinds = self._kinds(data, informative, executor)
+        structure = kinds["curves"]
         settings = self._settings(data, structure)
         folds = divided(data, informative, self.n_folds, parameters.seed_of(self.random_state))
-        search = Search(data, labels, loss, structure, settings, folds, executor)
+        search = Search(data, labels, loss, kinds, settings, folds, executor)
         if folds:
             self.strength_, sizes = search.run(partial(parameters.report, self))
         else:
@@ -242,10 +247,19 @@ class LeanRanker(BaseRanker):
         return loss
 
     def _ramps(
-        self, sample: Matrix, n_rows: int, levels: Mapping[int, inputs.Groups] | None = None
+        self,
+        sample: Matrix,
+        n_rows: int,
+        levels: Mapping[int, inputs.Groups] | None = None,
+        *,
+        jumps: bool = False,
     ) -> RampColumns:
-        many = self.curves == "auto" and self.n_informative_queries_ >= MANY_QUERIES
-        ramps = find_ramps(MANY_SEGMENTS if many else self.curves, self._names(), sample, n_rows)
+        curves = self.curves
+        if curves == "auto" and jumps:
+            curves = n_segments("auto", n_rows, JUMP_SEGMENTS)
+        elif curves == "auto" and self.n_informative_queries_ >= MANY_QUERIES:
+            curves = MANY_SEGMENTS
+        ramps = find_ramps(curves, self._names(), sample, n_rows)
         return ramps.with_levels(dict(levels or {})).with_lines(sample, LINE_HEIGHT)
 
     def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
@@ -261,8 +275,13 @@ class LeanRanker(BaseRanker):
         self.feature_names_in_ = np.array(names, dtype=object)
         return data
 
-    def _structure(self, data: RankingData, informative: BoolArray, executor: Any) -> Structure:
-        """Find the knots of informative queries' documents, and place all documents among them."""
+    def _kinds(
+        self, data: RankingData, informative: BoolArray, executor: Any
+    ) -> dict[str, Structure]:
+        """Return the columns of each kind of model that is tried, "curves" first.
+
+        Knots are those of informative queries' documents; all documents are placed among them.
+        """
         X = data.X
         wide = sparse.issparse(X) and X.shape[1] > WIDE and self.curves == "auto"
         levels = self._levels
@@ -270,7 +289,7 @@ class LeanRanker(BaseRanker):
             if levels or self.categories:
                 raise InputError("LeanRanker: categories need curves: leave curves out")
             inputs.check_finite(X, data.n_features, self._names())
-            return Structure(make_design(X, executor, data.query_ptr), None)
+            return {"curves": Structure(make_design(X, executor, data.query_ptr), None)}
         if self.categories is not None:
             names, n_features = self._names(), data.n_features
             if sparse.issparse(X):
@@ -284,9 +303,19 @@ class LeanRanker(BaseRanker):
             )
             levels = levels | more
         rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
-        ramps = self._ramps(X[rows[:: sample_step(len(rows))]], len(rows), levels)
-        design = ramp_design(X, ramps, executor)
-        return Structure(design, design.ramps)
+        sample = X[rows[:: sample_step(len(rows))]]
+
+        def made(jumps: bool = False) -> Structure:
+            ramps = self._ramps(sample, len(rows), levels, jumps=jumps)
+            design = ramp_design(X, ramps, executor)
+            return Structure(design, design.ramps, jumps=jumps)
+
+        found = {"curves": made()}
+        if found["curves"].ramps.is_bend.any():  # type: ignore[union-attr]
+            if self.group_ratio == "auto":
+                found["jumps"] = made(jumps=True)
+            found["lines"] = replace(found["curves"], straight=True)
+        return found
 
     def _settings(self, data: RankingData, structure: Structure) -> Settings:
         n_features = data.n_features
@@ -300,10 +329,8 @@ class LeanRanker(BaseRanker):
             factors = np.where(self._costs() > self.max_cost, np.inf, factors)
             if np.isinf(factors).all():
                 raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
-        auto = self.group_ratio == "auto"
         return Settings(
-            group_ratio=0.5 if auto else float(self.group_ratio),
-            jumps=auto,
+            group_ratio=0.5 if self.group_ratio == "auto" else float(self.group_ratio),
             factors=factors,
             signs=directions(self, n_features, self._names()),
             strengths=np.logspace(0, np.log10(self.min_strength), self.n_strengths),

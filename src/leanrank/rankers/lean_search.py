@@ -8,7 +8,7 @@ the same design with other query weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,8 +58,8 @@ class Part:
         self.queries = np.flatnonzero(held_out & search.informative)
         self.rows = np.repeat(held_out, search.sizes_of_queries)
         self.top = 0.0
-        self.structure = search.structure
-        self.w = np.zeros(search.structure.design.n_features)
+        self.structure = search.kinds["curves"]
+        self.w = np.zeros(self.structure.design.n_features)
 
     def problem(self, structure: Structure) -> MemoryProblem:
         """Join a structure's columns with the part's loss."""
@@ -129,8 +129,8 @@ class Search:
     data : RankingData
     labels : Labels
     loss : Loss
-    structure : Structure
-        All columns of one feature.
+    kinds : dict of Structure
+        The columns of each kind of model that is tried; another must be better than the first.
     settings : Settings
     held_out : list of array of bool
         Which queries each fold holds out.
@@ -140,7 +140,7 @@ class Search:
     data: RankingData
     labels: Labels
     loss: Loss[Any]
-    structure: Structure
+    kinds: Mapping[str, Structure]
     settings: Settings
     held_out: Sequence[BoolArray]
     executor: Executor
@@ -174,14 +174,9 @@ class Search:
 
         ``report`` is told every choice.
         """
-        strengths, structure, ramps = self.settings.strengths, self.structure, self.structure.ramps
-        tried = {"curves": structure}
-        if ramps is not None and ramps.is_bend.any():
-            if self.settings.jumps:
-                tried["jumps"] = replace(structure, jumps=True)
-            tried["lines"] = replace(structure, straight=True)
+        strengths = self.settings.strengths
         best: FloatArray | None = None
-        for choice, other in tried.items():
+        for choice, other in self.kinds.items():
             own_at, losses, own = self.path(other)
             loss, _ = self.mean_and_error(losses)
             report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})

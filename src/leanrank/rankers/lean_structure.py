@@ -110,8 +110,6 @@ class Settings:
         Whether only features with a curve in the model are paired.
     of_query : array of bool
         Which features have one value per query.
-    jumps : bool
-        Whether curves that may jump are tried.
     """
 
     group_ratio: float
@@ -122,7 +120,6 @@ class Settings:
     tol: float
     heredity: bool = True
     of_query: Any = False
-    jumps: bool = False
 
     def ratio(self, structure: Structure) -> float:
         """Return the share of the norm of each curve."""
