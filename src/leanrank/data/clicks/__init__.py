@@ -104,10 +104,10 @@ def estimate_propensities(clicks: ClickLog) -> FloatArray:
     if len(silent):
         k = int(silent[0]) + 2
         raise InputError(
-            f"the documents that were shown both at position {k} and at position {k - 1} have no "
-            f"clicks at one of the two, so the propensity of position {k} cannot be estimated: "
-            "swap documents between them in more sessions, leave out what stands lower, or give "
-            "propensities"
+            f"the propensity of position {k} cannot be estimated: too few documents were shown and "
+            f"clicked both there and at position {k - 1}; swap neighbours in some sessions, leave "
+            "out what stands lower, or give the propensities that you know: "
+            "click_weights(clicks, propensities)"
         )
     return np.asarray(np.cumprod(np.append(1.0, below[1:] / above[1:])))
 
