@@ -167,6 +167,17 @@ def test_its_parts_follow_from_the_definition(seed):
     assert penalty.change(w, step) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_zero_weights_are_pulled_away_where_they_are_not_optimal(seed):
+    rng = np.random.default_rng(seed)
+    penalty = a_penalty(rng, 0.3, rng.choice([1.0, 0.5]), rng.choice([0.3, 1.0]), seed % 2 == 0)
+    w = penalty.permitted(rng.normal(size=P) * (rng.random(P) < 0.5))
+    w[GROUPS == 3] *= rng.integers(2)
+    c = np.where(penalty.excluded, 0.0, rng.normal(size=P) * rng.choice([0.1, 1.0]))
+    moves = penalty.pull(w, c) > 1.0
+    np.testing.assert_array_equal(moves, (w == 0) & (penalty.residual(w, c) > 0))
+
+
 def test_the_conjugate_of_a_group_with_a_ridge_is_attained():
     penalty = GroupPenalty.build(0.3, 0.5, 3, [0, 0, 0], group_ratio=0.6)
     c = np.array([0.5, -0.4, 0.02])
@@ -210,6 +221,10 @@ def test_groups_travel_together():
     whole = np.zeros(P)
     whole[features] = w
     assert part.value(w) == pytest.approx(penalty.value(whole))
+    some, whole[[6, 8]] = [0, 5, 7, 9], 0.0  # the rest of a group is zero
+    assert penalty.restrict(np.array(some)).value(whole[some]) == pytest.approx(
+        penalty.value(whole)
+    )
 
 
 @pytest.mark.parametrize(("groups", "message"), [(None, "needs groups"), ([0, 1], "one group per")])

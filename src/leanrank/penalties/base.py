@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
 
 
@@ -128,7 +130,7 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
     def restrict(self, features: IntArray) -> Penalty:
-        """Return the penalty of some features; of groups, all members or none."""
+        """Return the penalty of some features, where the others are zero."""
         raise NotImplementedError
 
     def together(self, chosen: BoolArray) -> BoolArray:
@@ -138,6 +140,10 @@ class Penalty(Part, ABC):
     def ratio(self, c: FloatArray) -> FloatArray:
         """Return the factor of the penalty from which each zero weight stays zero."""
         raise NotImplementedError
+
+    def pull(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Return how strongly each zero weight is pulled away from zero: above 1, it moves."""
+        return self.ratio(np.where(w == 0, c, 0.0))
 
     def change(self, w: FloatArray, step: FloatArray) -> float:
         """Return how much the penalty grows by a step, without cancellation."""

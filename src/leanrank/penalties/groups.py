@@ -112,7 +112,7 @@ class GroupPenalty(OverElasticNet):
         return GroupPenalty(self.base.times(factor), self.group, self.nu * factor)
 
     def restrict(self, features: IntArray) -> GroupPenalty:
-        """Return the penalty of whole groups of features."""
+        """Return the penalty of some features, where the others of their groups are zero."""
         kept, group = np.unique(self.group[features], return_inverse=True)
         return GroupPenalty(self.base.restrict(features), group.astype(np.int64), self.nu[kept])
 
@@ -137,6 +137,16 @@ class GroupPenalty(OverElasticNet):
         """Return the factor of the penalty from which each zero group stays zero."""
         ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.groups)
         return ratio[self.group]
+
+    def pull(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Return how strongly each zero weight is pulled away from zero: above 1, it moves.
+
+        A group that moves takes only those weights along that ℓ1 lets go.
+        """
+        alone = self.base.ratio(np.where(w == 0, c, 0.0))
+        used = (self._norms(w) > 0)[self.group]
+        group = self.ratio(np.where(used, 0.0, c))
+        return np.where(used, alone, np.where(alone > 1.0, group, np.minimum(alone, group)))
 
     def dual_scale(self, c: FloatArray) -> float:
         """Return the largest a ≤ 1 such that a·c is dual feasible; free features do not count."""

@@ -29,7 +29,7 @@ from leanrank.solvers.newton.solver import Newton
 PAIRS_AGAIN = 0.7
 """Share of the features below which pairs are looked for again, among those that are left."""
 
-PATIENCE = 3
+PATIENCE = 2
 """Strengths without a lower held-out loss after which a path ends."""
 
 STEP_COLUMNS, STEP_ROWS = 600, 20_000

@@ -164,8 +164,8 @@ class Newton(Solver):
         violation join as well, so that the set need not change soon.
         """
         allowed = ~penalty.excluded
-        support = penalty.together((w != 0) | (penalty.always & allowed))
-        ratio = penalty.ratio(np.where(allowed & ~support, c, 0.0))
+        support = (w != 0) | (penalty.always & allowed)
+        ratio = np.where(support, 0.0, penalty.pull(w, np.where(allowed, c, 0.0)))
         kept = np.zeros(len(w), dtype=bool)
         kept[working] = True
         if not np.any(ratio[~kept] > 1.0):
@@ -176,7 +176,8 @@ class Newton(Solver):
         room = min(wanting + reserve, self._room(w))
         chosen = support.copy()
         chosen[nearly[np.argsort(-ratio[nearly], kind="stable")[:room]]] = True
-        return np.flatnonzero(penalty.together(chosen))
+        whole = penalty.together(chosen)  # a part of a group might not enter by itself
+        return np.flatnonzero(chosen | (whole & (ratio > self.nearly)))
 
 
 class _State:
