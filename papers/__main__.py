@@ -6,18 +6,17 @@ import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
-from typer import Argument, Option, Typer
+from typer import Typer
 
 from leanrank.cli import options, screen
 from leanrank.cli.entry import run_app
 from leanrank.errors import InputError
-from papers import PAPERS, get_paper
+from papers import get_paper
 from papers.report import ComparedTable
 
 
@@ -38,37 +37,38 @@ def _app(arguments: Sequence[str]) -> Typer:
 
 
 def reproduce(
-    paper: Annotated[str, Argument(metavar="PAPER", help=f"Which: {', '.join(PAPERS)}.")],
-    data: Annotated[
-        str | None,
-        Option(metavar="DIR", help="Directory of the public sets; by default $LEANRANK_DATA."),
-    ] = None,
-    out: Annotated[
-        str | None, Option(metavar="DIR", help="Where to write; by default reproduce-PAPER.")
-    ] = None,
+    paper: str,
+    /,
+    data: str | None = None,
+    out: str | None = None,
     jobs: int = -1,
-    splits: Annotated[
-        int | None, Option(min=2, help="Random splits, where a paper has them; by default 20.")
-    ] = None,
-    online: Annotated[
-        bool,
-        Option(
-            "--online",
-            help="tsivtsivadze2012: the experiment with clicks that its Section 5 leaves open. "
-            "Runs that DIR holds are not repeated.",
-        ),
-    ] = False,
-    seeds: Annotated[
-        int | None, Option(min=2, help="With --online: runs per fold; by default 25.")
-    ] = None,
-    queries: Annotated[
-        int | None, Option(min=100, help="With --online: lists per run; by default 10,000.")
-    ] = None,
+    splits: int | None = None,
+    online: bool = False,
+    seeds: int | None = None,
+    queries: int | None = None,
     json: bool = False,
 ) -> None:
     """Run a published experiment again, and show what was printed beside what comes out.
 
     Writes report.md, report.json and the plots. For example: python -m papers pahikkala2010
+
+    Parameters
+    ----------
+    paper : PAPER
+        Which: cheng2018, pahikkala2010, stevens2013 or tsivtsivadze2012.
+    data : DIR
+        Directory of the public sets; by default $LEANRANK_DATA.
+    out : DIR
+        Where to write; by default reproduce-PAPER.
+    splits : N >= 2
+        Random splits, where a paper has them; by default 20.
+    online : --online
+        tsivtsivadze2012: the experiment with clicks that its Section 5 leaves open. Runs that DIR
+        holds are not repeated.
+    seeds : N >= 2
+        With --online: runs per fold; by default 25.
+    queries : N >= 100
+        With --online: lists per run; by default 10,000.
     """
     module = get_paper(paper, online=online)
     folder = Path(f"reproduce-{paper}{'-online' * online}" if out is None else out)
