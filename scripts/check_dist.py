@@ -26,7 +26,7 @@ train, _, test = load_sample()
 ranker = LeanRanker(max_features=5).fit(train)
 ranker.model_.save(sys.argv[1])
 scores = load_model(sys.argv[1]).predict(test.X)
-assert scores.tobytes() == ranker.predict(test.X).tobytes()
+assert scores.tobytes() == ranker.predict(test).tobytes()
 np.save(sys.argv[2], np.asarray(test.X))
 np.save(sys.argv[3], scores)
 print(f"leanrank {__version__}: NDCG@10 {ranker.score(test):.4f}")
@@ -57,6 +57,8 @@ def main() -> None:
     for name in ("CHANGELOG.md", "CITATION.cff"):
         if tag and version not in (ROOT / name).read_text("utf-8"):
             sys.exit(f"{name} does not name {version}")
+    if tag and pending((ROOT / "CHANGELOG.md").read_text("utf-8")):
+        sys.exit(f"CHANGELOG.md has entries under Unreleased: they belong to {version}")
     dist = ROOT / "dist"
     for old in dist.glob("leanrank-*"):
         old.unlink()
@@ -77,6 +79,11 @@ def main() -> None:
         python = environment(place / "scoring", "numpy", "--no-deps", wheel)
         run(python, "-c", SCORING, *files, cwd=place)
     print(f"{', '.join(file.name for file in archives)}: built, checked, installed and used")
+
+
+def pending(log: str) -> bool:
+    """Say whether the change log has entries that belong to no version."""
+    return "\n- " in log.partition("## Unreleased")[2].partition("\n## ")[0]
 
 
 def environment(place: Path, *packages: object) -> Path:

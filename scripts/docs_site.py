@@ -13,6 +13,7 @@ import html
 import importlib
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -318,9 +319,14 @@ def headlines(which: str) -> str:
         if (DOCS / "figures" / f"{name}.json").exists():
             record = load_figures(name)
             rows.append(
-                [_with_cells(what, record), _with_cells(cells, record), f"`{record['command']}`"]
+                [
+                    _with_cells(what, record),
+                    _with_cells(cells, record),
+                    f"`{record['command']}`",
+                    f"`{record['commit']}`",
+                ]
             )
-    return table(("what", "figure", "command"), rows)
+    return table(("what", "figure", "command", "commit"), rows)
 
 
 FRONT = ("LeanRanker", "LightGBM", "additive LightGBM", "XGBoost", "CatBoost", "best single")
@@ -597,7 +603,7 @@ def root_pages() -> dict[str, str]:
 
 
 def on_config(config: Any) -> Any:
-    """Show examples of docstrings as code, also where they stand without a heading."""
+    """Show examples of docstrings as code, and a choice of versions where mike builds several."""
     from markdown.extensions import Extension
     from markdown.preprocessors import Preprocessor
 
@@ -610,6 +616,8 @@ def on_config(config: Any) -> Any:
             md.preprocessors.register(Fence(md), "examples", 40)  # before code is looked for
 
     config.markdown_extensions.append(Examples())
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike", "default": ["latest", "dev"]}
     return config
 
 
@@ -657,14 +665,22 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     text = re.sub(r"^```python\n(?=>>> )", "```pycon\n", fill(text), flags=re.MULTILINE)
     # A difference and its error stay on one line of a cell.
     text = re.sub(r"^ *\|.+$", lambda row: row[0].replace(" ± ", "&nbsp;±&nbsp;"), text, flags=re.M)
-    return re.sub(r"^\$\$\n(.+?)\n\$\$$", _formula, text, flags=re.MULTILINE | re.DOTALL)
+    return formulas(text)
 
 
-def _formula(found: re.Match[str]) -> str:
-    """Write a formula as MathML, which browsers set without a script."""
+def formulas(text: str) -> str:
+    """Write formulas as MathML, which browsers set without a script.
+
+    They are marked as on GitHub: ``$$`` around lines of their own, ``$`…`$`` within a line.
+    """
     from latex2mathml.converter import convert
 
-    return f'<div class="formula">{convert(found.group(1), display="block")}</div>'
+    def own_line(found: re.Match[str]) -> str:
+        return f'<div class="formula">{convert(found[1], display="block")}</div>'
+
+    text = re.sub(r"^\$\$\n(.+?)\n\$\$$", own_line, text, flags=re.MULTILINE | re.DOTALL)
+    # in a span: at the start of a line, Markdown would take it for a block of its own
+    return re.sub(r"\$`([^`]+)`\$", lambda found: f"<span>{convert(found[1])}</span>", text)
 
 
 def _to_root_page(page: Any) -> Any:

@@ -188,6 +188,28 @@ def test_what_a_site_loads_from_elsewhere_is_found(tmp_path):
     assert found == {"https://x.org/a.js", *styles, "https://g.org/r"}
 
 
+def test_formulas_are_mathml_in_a_line_and_on_lines_of_their_own():
+    pytest.importorskip("latex2mathml")
+    text = SITE["formulas"]("the sum\n$`\\sum_i u_i`$ of `$x` and `y$`\n\n$$\nx^2\n$$\n")
+    assert text.startswith("the sum\n<span><math")
+    assert text.count("<math") == 2
+    assert "</math></span> of `$x` and `y$`\n\n<div" in text
+    assert "$$" not in text
+    assert "\\sum" not in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_formulas_are_typeset(page):
+    text = re.sub(r"```.*?```|\$\$.*?\$\$|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    assert re.findall(r"\w[_^][{(]\S+|Σ_\w", text) == [], "write it as $`…`$"
+
+
+def test_a_tag_needs_a_change_log_without_loose_entries():
+    pending = runpy.run_path(str(ROOT / "scripts" / "check_dist.py"))["pending"]
+    assert not pending("# Log\n\n## Unreleased\n\n## 0.1.0\n\n### Added\n- one\n")
+    assert pending("# Log\n\n## Unreleased\n\n### Added\n- one\n\n## 0.1.0\n")
+
+
 def test_sessions_of_docstrings_are_shown_as_code():
     fenced = SITE["fence_examples"]
     session = [">>> 1 + 1", "2"]
