@@ -23,7 +23,7 @@ from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import SoftmaxLoss
 from leanrank.rankers.lean_search import Search, rises, target_sizes
-from leanrank.rankers.lean_structure import JUMP_RATIO, Settings, Structure
+from leanrank.rankers.lean_structure import JUMP_RATIO, Settings, Structure, divided
 
 
 def curved(n_queries=60, n=12, seed=0, n_noise=8, noise=0.3):
@@ -538,6 +538,15 @@ def test_small_models_look_for_pairs_among_their_own_features():
     ranker = LeanRanker(max_pairs=1, random_state=1).fit(X, y, qid=np.repeat(np.arange(200), 20))
     assert list(ranker.model_.surfaces) == [(0, 1)]
     assert {row["pairs"] for row in ranker.front_ if row["features"] > 1} == {1}
+
+
+def test_many_documents_need_one_held_out_part():
+    informative = np.ones(1_200, dtype=bool)
+    for per_query, n_folds in ((2, 5), (84, 1)):
+        n = 1_200 * per_query
+        X, y = np.zeros((n, 1)), np.arange(n) % 2
+        data = RankingData(X, y, np.repeat(np.arange(1_200), per_query))
+        assert len(divided(data, informative, "auto", 0)) == n_folds
 
 
 def test_a_jump_is_a_rise_in_few_segments():

@@ -100,7 +100,8 @@ class LeanRanker(BaseRanker):
         with up to 32 segments, so that curves may jump, if the held-out loss falls by more than its
         standard error.
     n_folds : int or "auto", default="auto"
-        Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on.
+        Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on, or
+        from 1,000 on with 100,000 documents.
     n_strengths : int, default=14
         Strengths that are tried, down to ``min_strength``.
     min_strength : float, default=0.003

@@ -176,14 +176,15 @@ class Search:
         """
         strengths = self.settings.strengths
         best: FloatArray | None = None
+        known: tuple[int, float] | None = None
         for choice, other in self.kinds.items():
-            own_at, losses, own = self.path(other)
+            own_at, losses, own = self.path(other, known)
             loss, _ = self.mean_and_error(losses)
             report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})
             gain, error = (1.0, 0.0) if best is None else self.mean_and_error(best - losses)
             if gain > error:
                 structure, at, best, weights = other, own_at, losses, own
-                tops = [fold.top for fold in self.folds]
+                known, tops = (at, loss), [fold.top for fold in self.folds]
         for fold, w, top in zip(self.folds, weights, tops, strict=True):
             fold.structure, fold.w, fold.top = structure, w, top
         strength = self.fit_whole(structure, float(strengths[at]))
@@ -290,10 +291,13 @@ class Search:
         """Return an empty table of held-out losses."""
         return np.full(self.data.n_queries, np.nan)
 
-    def path(self, structure: Structure) -> tuple[int, FloatArray, list[FloatArray]]:
+    def path(
+        self, structure: Structure, known: tuple[int, float] | None = None
+    ) -> tuple[int, FloatArray, list[FloatArray]]:
         """Follow the path of all folds; return the best strength, its losses and its weights.
 
-        It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths.
+        It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths, or is above
+        the ``known`` one of another kind of model where that is at its best.
         """
         begun = [fold.start(structure) for fold in self.folds]
         weights = [w for _, _, w in begun]
@@ -304,7 +308,8 @@ class Search:
             losses, weights = self._fitted_folds(problems, float(strength), weights)
             found.append((losses, weights))
             means.append(self.mean_and_error(losses)[0])
-            if at - int(np.argmin(means)) >= PATIENCE:
+            behind = known is not None and at >= known[0] and means[-1] > known[1]
+            if behind or at - int(np.argmin(means)) >= PATIENCE:
                 break
         best = int(np.argmin(means))
         return best, *found[best]

@@ -29,8 +29,8 @@ from leanrank.rankers.knots import column_parts
 JUMP_RATIO = 0.05
 """Share of the norm for curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
 
-MANY_QUERIES = 3_000
-"""Informative queries from which on one held-out part is enough."""
+MANY_QUERIES, QUITE_MANY_QUERIES, MANY_DOCUMENTS = 3_000, 1_000, 100_000
+"""Informative queries from which on one held-out part is enough, and if documents are many too."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,8 @@ def divided(
     keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
     queries = queries[np.lexsort(keys)]
     if n_folds == "auto":
-        n_folds = 5 if len(queries) < MANY_QUERIES else 1
+        enough = QUITE_MANY_QUERIES if len(data) >= MANY_DOCUMENTS else MANY_QUERIES
+        n_folds = 5 if len(queries) < enough else 1
     check_whole("n_folds", n_folds)
     if len(queries) < 2:
         return []
