@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--reports", type=Path, help="directory for reports, and for runs that are kept"
     )
-    parser.add_argument("--before", type=Path, help="source tree of another version (tune only)")
+    parser.add_argument("--before", type=Path, help="source tree of another version (tune, waits)")
     parser.add_argument(
         "--scratch", type=Path, help="directory for large temporary files (scale only)"
     )
