@@ -202,7 +202,6 @@ class LeanRanker(BaseRanker):
             )
             self.strength_ = search.fit_whole(structure, 0.1)
             sizes = search.sizes(self.strength_)
-        sizes = _front(sizes)
         self._finish(search, sizes[self._keep_front(search, sizes)])
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
@@ -442,13 +441,3 @@ class LeanRanker(BaseRanker):
         other.max_features = max_features
         other.model_, other.dual_gap_ = self.front_models_[at], self._gaps[at]
         return other
-
-
-def _front(sizes: Sequence[Size]) -> list[Size]:
-    """Return one model per number of features, descending, the one with the least loss."""
-    best: dict[int, Size] = {}
-    for size in sizes:
-        known = best.setdefault(len(size.features), size)
-        if size.row.get("loss", np.inf) < known.row.get("loss", np.inf):
-            best[len(size.features)] = size
-    return [best[n_features] for n_features in sorted(best, reverse=True)]

@@ -240,7 +240,7 @@ class Search:
         return strength
 
     def sizes(self, strength: float) -> list[Size]:
-        """Fit every size of the front, on all documents and on each fold."""
+        """Fit every size, on all documents and on each fold; return the front."""
         whole = self.whole
         most = len(whole.structure.features_of(whole.structure.used(whole.w)))
         sizes = target_sizes(max(1, most))
@@ -255,7 +255,7 @@ class Search:
                 scores[fold.rows] = u[fold.rows]
             row = self._row(structure, solution.w, losses, scores)
             found.append(Size(structure, solution, dropped, row))
-        return found
+        return front(found)
 
     @property
     def top(self) -> float:
@@ -378,6 +378,16 @@ class Search:
                 solution = part.solve(problem, penalty, strength, penalty.permitted(w))
                 w = solution.w
             yield structure, solution, dropped
+
+
+def front(sizes: Sequence[Size]) -> list[Size]:
+    """Return one model per number of features, descending, the one with the least loss."""
+    best: dict[int, Size] = {}
+    for size in sizes:
+        known = best.setdefault(len(size.features), size)
+        if size.row.get("loss", np.inf) < known.row.get("loss", np.inf):
+            best[len(size.features)] = size
+    return [best[n_features] for n_features in sorted(best, reverse=True)]
 
 
 def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatArray:
