@@ -144,6 +144,19 @@ def test_query_features_of_the_set_that_logged(logged, tmp_path, monkeypatch, ca
     assert "--param" in said
 
 
+def test_the_right_model_is_used_after_a_wrong_one(logged, tmp_path, monkeypatch, capsys):
+    """The page says to export again, with --featureset: the first model stays in the store."""
+    given, engine = logged
+    engine.log_with("main", NAMES)
+    with serving(engine) as host:
+        for at, how in enumerate(({}, {"featureset": "main"})):
+            made = export_model(LINES, "deploy:opensearch", data=given, **how)
+            (tmp_path / str(at)).mkdir()
+            path = folder_of(made, tmp_path / str(at))
+            assert run(path, host, "--param", "keywords", monkeypatch=monkeypatch) == 1 - at
+    assert "deployed and proved" in capsys.readouterr().out
+
+
 def test_query_features_taken_for_fields_are_found_out(logged, tmp_path, monkeypatch, capsys):
     """Every request is answered with 200, and every score is wrong."""
     given, engine = logged

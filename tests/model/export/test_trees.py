@@ -141,6 +141,23 @@ def test_an_existing_feature_set_is_used(documents):
     assert solr["model"]["body"]["store"] == "web"
 
 
+@pytest.mark.parametrize("target", RUN)
+def test_curves_that_differ_in_gaps_alone(documents, target):
+    """Their ramps do not rise, and need no steps."""
+    flat = {0: Ramps((0.0, 1.0), (0.0,), 0.5), 1: EXACT[1]}
+    surface = {(0, 5): Surface((0.0, 1.0), (0.0, 1.0), ((0, 0), (0, 0)), (1, 2, 3))}
+    found = verify_export(made(flat, surface), target, documents, max_error=0.1)
+    assert found.model_difference < 1e-6
+
+
+def test_levels_that_float32_cannot_tell_apart_are_refused():
+    given = Model(1, {0: Levels((2.0**24, 2.0**24 + 1), (1.0, 2.0))})
+    assert "leaf_value" in export_model(given, "lightgbm")
+    for target in ("opensearch-ltr", "solr", "xgboost"):
+        with pytest.raises(InputError, match="one number in float32"):
+            export_model(given, target)
+
+
 def test_a_plugin_reads_conditions_as_below():
     text = export_model(Model(1, {0: Steps((0.5,), (0.0, 1.0))}), "opensearch-ltr")
     [tree] = json.loads(json.loads(text)["model"]["body"]["model"]["model"]["definition"])

@@ -47,12 +47,11 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     parts = formula.parts(language.syntax, features)
     x, score = sample_document(formula)
     missing = formula.scores(np.full((1, len(x)), np.nan))
-    nulls = [language.null] * len(names)
-    cells = nulls.copy()
+    nulls, cells = [language.null] * len(names), [language.null] * len(names)
     for name, one in texts.items():
         at = names.index(name)
-        level = str(one.levels[int(x[at])])
-        cells[at] = language.some.format(text=language.syntax.text(level))
+        level = language.syntax.text(str(one.levels[int(x[at])]))
+        cells[at] = language.some.format(text=level)
     fields = {
         "name": options.name,
         "class": options.name[:1].upper() + options.name[1:],

@@ -16,7 +16,7 @@ import numpy as np
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.ltr import field_value, stored_fields
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import pretty, rescored
+from leanrank.model.export.text import pretty, rescored, versioned
 from leanrank.model.export.trees import Forest, Split, above, engine_forest, flattened
 
 _LEAST = {False: -float(np.finfo(np.float64).max), True: -float(np.finfo(np.float32).max)}
@@ -45,17 +45,11 @@ def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
         places = [next(numbers[not isinstance(node, Split)]) for node in nodes]
         rows: dict[str, list[Any]] = {
             "split_feature": [node.feature for node in splits],
-            "split_gain": [1] * len(splits),
             "threshold": [_LEAST[False] if s.threshold is None else s.threshold for s in splits],
             "decision_type": [10 if node.threshold is None else 8 for node in splits],
             "left_child": [places[node.left] for node in splits],
             "right_child": [places[node.right] for node in splits],
             "leaf_value": leaves,
-            "leaf_weight": [1] * len(leaves),
-            "leaf_count": [1] * len(leaves),
-            "internal_value": [0] * len(splits),
-            "internal_weight": [1] * len(splits),
-            "internal_count": [1] * len(splits),
         }
         if not splits:
             rows = {"leaf_value": leaves}
@@ -140,7 +134,6 @@ def _xgboost_tree(at: int, nodes: list[Any], width: int) -> dict[str, Any]:
 
 def _elastic(made: Forest, formula: Formula, options: Options) -> str:
     """Write the request as eland does, with a feature per stored field."""
-    name = f"{options.name}_{formula.version}"
     trees = []
     for tree in made.trees:
         nodes = [_elastic_node(at, node) for at, node in enumerate(flattened(tree))]
@@ -153,7 +146,7 @@ def _elastic(made: Forest, formula: Formula, options: Options) -> str:
     }
     extractors = []
     for one in made.names:
-        query = field_value(one, options.shifts.get(one, 0.0), {"exists": {"field": one}})
+        query = field_value(one, options, {"exists": {"field": one}})
         extractors.append({"query_extractor": {"feature_name": one, "query": query}})
     body = {
         "description": made.note,
@@ -161,6 +154,7 @@ def _elastic(made: Forest, formula: Formula, options: Options) -> str:
         "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "definition": {"preprocessors": [], "trained_model": {"ensemble": ensemble}},
     }
+    name = versioned(options.name, body)
     search = rescored(options.top, learning_to_rank={"model_id": name, "params": {}})
     return pretty(
         {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import isfinite, ulp
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,10 +108,7 @@ class Formula:
     @property
     def version(self) -> str:
         """Eight hexadecimal digits that differ between different functions."""
-        parts: list[Any] = [self.scaler, *self.scaler_options, self.constant]
-        parts += [
-            (t.name, *t.curve.numbers, None) for t in self.terms
-        ]  # None keeps the versions of earlier exports
+        parts = (self.terms, self.constant, self.scaler, self.scaler_options, {**self.fill})
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
     def renamed(self, names: Mapping[str, str]) -> Formula:
@@ -278,29 +274,22 @@ class Scale:
     def largest_not_above(self, threshold: float) -> float:
         """Return the largest number that, once scaled, is not above a threshold.
 
-        Scaling is monotone also after rounding, so that bisection over the floating-point numbers
-        in their order finds it: a document at a threshold stays on its side.
+        Scaling is monotone also after rounding, so that bisection down to neighbouring numbers
+        finds it: a document at a threshold stays on its side.
 
         >>> Scale(1.0, 2.0).largest_not_above(3.0)
         7.0
         """
-        low, high = _ordinal(-sys.float_info.max), _ordinal(sys.float_info.max)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self(_from_ordinal(middle)) > threshold:
+        near = threshold * self.divisor + self.shift
+        if not isfinite(near):
+            raise ModelError(f"the threshold {threshold!r} is too large for the scaler's numbers")
+        reach = ulp(near)
+        while self(near - reach) > threshold or self(near + reach) <= threshold:
+            reach *= 2
+        low, high = near - reach, near + reach
+        while low < (middle := low + (high - low) / 2) < high:
+            if self(middle) > threshold:
                 high = middle
             else:
                 low = middle
-        return _from_ordinal(low)
-
-
-def _ordinal(x: float) -> int:
-    """Number the floating-point numbers in their order."""
-    bits: int = struct.unpack("<q", struct.pack("<d", x))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
-
-
-def _from_ordinal(at: int) -> float:
-    bits = at if at >= 0 else -at | -0x8000000000000000
-    x: float = struct.unpack("<d", struct.pack("<q", bits))[0]
-    return x
+        return low

@@ -13,8 +13,8 @@ import numpy as np
 
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
-from leanrank.model.curves import Line, Writer
-from leanrank.model.export.formula import Formula, Term
+from leanrank.model.curves import Writer
+from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
 from leanrank.model.export.text import unused
 
@@ -125,7 +125,7 @@ class _Graph(Writer[str]):
 
 
 def _pmml(formula: Formula, options: Options, target: Target) -> str:
-    """Write the document; a missing line counts as 0."""
+    """Write the document: weights of features, or a derived field per term."""
     root = Element("PMML", xmlns="http://www.dmg.org/PMML-4_4", version="4.4")
     header = SubElement(root, "Header", description="ranking function; higher is better")
     SubElement(header, "Application", name="leanrank", version=__version__)
@@ -134,22 +134,20 @@ def _pmml(formula: Formula, options: Options, target: Target) -> str:
         SubElement(dictionary, "DataField", {"name": name, **_NUMBER})
     model = SubElement(root, "RegressionModel", modelName=options.name, functionName="regression")
     schema = SubElement(model, "MiningSchema")
-    bent = {name for term in formula.terms if not _is_plain(term) for name in term.names}
+    # Without the replacement, the score of a document that lacks the feature is missing.
+    missing = {"missingValueReplacement": "0"} if formula.is_linear else {}
     for name in formula.names:
-        # Without the replacement, the score of a document that lacks the feature is missing.
-        missing = {} if name in bent else {"missingValueReplacement": "0"}
         SubElement(schema, "MiningField", {"name": name, **missing})
     output = SubElement(model, "Output")
     named = {"name": unused("score", formula.names), "feature": "predictedValue", **_NUMBER}
     SubElement(output, "OutputField", named)
-    transformations = SubElement(model, "LocalTransformations") if bent else model
+    transformations = model if formula.is_linear else SubElement(model, "LocalTransformations")
     table = SubElement(model, "RegressionTable", intercept=repr(formula.constant))
     for at, term in enumerate(formula.terms):
-        name, weight = term.name, 1.0
-        if _is_plain(term) and name not in bent:
-            weight = term.weight
+        if formula.is_linear:
+            name, weight = term.name, term.weight
         else:
-            name = unused(f"curve_{at}", formula.names)
+            name, weight = unused(f"term_{at}", formula.names), 1.0
             field = SubElement(transformations, "DerivedField", {"name": name, **_NUMBER})
             features = [Element("FieldRef", field=one) for one in formula.names]
             field.append(formula.part(term, _Tree(), features))
@@ -173,7 +171,3 @@ class _Tree(Writer[Element]):
 
     def lookup(self, x: Element, table: list[tuple[Any, float]], otherwise: float) -> Element:
         raise NotImplementedError  # the target is declared without levels
-
-
-def _is_plain(term: Term) -> bool:
-    return isinstance(term.curve, Line) and term.curve.missing is None

@@ -4,9 +4,9 @@ All compute in float32 and take no per-query scaler. The plugins of OpenSearch a
 refuse negative feature values. A missing feature is 0, which is why stored fields that are missing
 get a number of their own where a model tells them from 0.
 
-Solr rejects integer weights, needs a weight for every feature it lists, and cannot overwrite a
-model. So weights are written as ``1.0``, only features with a weight are listed, and the name ends
-in a version. Its trees go left up to a threshold plus 1e-6, which is subtracted here.
+Solr rejects integer weights, needs a weight for every feature it lists, and its trees go left up to
+a threshold plus 1e-6, which is subtracted here. No engine overwrites a model or a feature set, so
+their names end in digits that differ if anything in them does.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from leanrank.model.alignment import used_features
 from leanrank.model.export import deploy_script
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import pretty, quoted, rescored
+from leanrank.model.export.text import pretty, quoted, rescored, versioned
 from leanrank.model.export.trees import Split, above, engine_forest, fills, solr_threshold
 from leanrank.model.model import Model
 
 _CONSTANT = "leanrank_constant"
 _QUERIES, _DOCUMENTS = 3, 10
+_WINDOW = (
+    "replace match_all by your query. Documents beyond window_size score 0: keep size at or below "
+    "it (and it at or below 10,000), since rescored scores may be negative"
+)
 
 
 def write(formula: Formula, options: Options, target: Target) -> str | dict[str, str]:
@@ -39,10 +43,14 @@ def write(formula: Formula, options: Options, target: Target) -> str | dict[str,
     For ``deploy:…``, return the files of a folder by their names: the requests, a script that sends
     them, and scores to expect.
     """
-    requests = (_solr if target.dialect == "solr" else _plugin)(formula, options, target)
+    notes: list[str] = []
+    if options.featureset is None:
+        notes.append(stored_fields(formula.names))
+    write_requests = _solr if target.dialect == "solr" else _plugin
+    name, requests = write_requests(formula, options, target, notes)
     if not target.name.startswith("deploy:"):
-        return pretty(requests)
-    notes, search = requests.pop("notes"), requests.pop("search")
+        return pretty({"notes": notes, **requests})
+    search = requests.pop("search")
     steps = {f"{at:02d}-{key}.json": one for at, (key, one) in enumerate(requests.items(), 1)}
     readme = _README.format(
         engine=target.dialect,
@@ -50,7 +58,12 @@ def write(formula: Formula, options: Options, target: Target) -> str | dict[str,
         steps="\n".join(f"{at}. `{file}`" for at, file in enumerate(steps, 1)),
         notes="".join(f"- {note}\n" for note in notes),
     )
-    files = {**steps, "search.json": search, "expected.json": _expected(formula, options, target)}
+    expected = {
+        "engine": target.dialect,
+        "featureset": options.featureset or name,
+        "queries": _expected(formula, options, target),
+    }
+    files = {**steps, "search.json": search, "expected.json": expected}
     return {
         "README.md": readme,
         **{file: pretty(content) for file, content in files.items()},
@@ -69,60 +82,59 @@ def examples(model: Model, data: Any) -> list[Any]:
     return found
 
 
-def _expected(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
+def _expected(formula: Formula, options: Options, target: Target) -> list[dict[str, Any]]:
     """Return the scores of documents, with their features as the engine should find them."""
     from leanrank.model.verify.engines import emulated_scores, engine_values
 
     queries = []
     for text, ids, X in options.documents:
-        scores = emulated_scores(formula, X, options, target)
-        listed = zip(ids, scores.tolist(), engine_values(formula, X, options).tolist(), strict=True)
+        scores = emulated_scores(formula, X, options, target).tolist()
+        values = engine_values(formula, X, options).tolist()
         documents = [
             {"id": id, "score": score, "features": dict(zip(formula.names, x, strict=True))}
-            for id, score, x in listed
+            for id, score, x in zip(ids, scores, values, strict=True)
         ]
         queries.append({"text": text, "documents": documents})
-    name = f"{options.name}_{formula.version}"
-    store = options.featureset or name
-    return {"engine": target.dialect, "model": name, "featureset": store, "queries": queries}
+    return queries
 
 
-def _plugin(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
-    name = f"{options.name}_{formula.version}"  # an existing model cannot be overwritten
-    features_of = options.featureset or name
-    model, notes = _definition(formula, options, target)
-    requests: dict[str, Any] = {"notes": notes}
+def _plugin(
+    formula: Formula, options: Options, target: Target, notes: list[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return the name of the model and the requests, and add to what is said about them."""
+    known, features = fills(formula, options), []
     if options.featureset is None:
-        notes.insert(0, stored_fields(formula.names))
-        known = fills(formula, options)
-        features = [
-            {
-                "name": one,
-                "params": [],
-                "template": field_value(
-                    one, options.shifts.get(one, 0.0), {"match_all": {}}, known.get(one, 0)
-                ),
-            }
-            for one in formula.names
-        ]
-        if formula.is_weighted and options.offset:
-            every = {"name": _CONSTANT, "params": [], "template": {"match_all": {}}}
-            features.append(every)
-        body = {"featureset": {"name": name, "features": features}}
+        for one in formula.names:
+            value = field_value(one, options, {"match_all": {}}, known.get(one, 0))
+            features.append({"name": one, "params": [], "template": value})
+    definition: Any
+    if formula.is_weighted:
+        kind, definition = "model/linear", {term.name: term.weight for term in formula.terms}
+        if features and options.offset:
+            features.append({"name": _CONSTANT, "params": [], "template": {"match_all": {}}})
+            definition[_CONSTANT] = options.offset
+    else:
+        made = engine_forest(formula, options, target)
+        kind = "model/xgboost+json"
+        definition = [_nested(tree, made.names, count()) for tree in made.trees]
+        notes.append(made.note)
+    notes.append(_WINDOW)
+    text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    name = versioned(options.name, options.featureset, features, text)
+    requests: dict[str, Any] = {}
+    if features:
         requests["store"] = {"request": "PUT _ltr"}
+        body: Any = {"featureset": {"name": name, "features": features}}
         requests["featureset"] = {"request": f"POST _ltr/_featureset/{name}", "body": body}
     else:
         notes.insert(0, f"for the feature set {options.featureset}, whose features the model reads")
         notes.append("give the parameters of the feature set in params of the search")
-    requests["model"] = {
-        "request": f"POST _ltr/_featureset/{features_of}/_createmodel",
-        "body": {"model": {"name": name, "model": model}},
-    }
-    requests["search"] = {
-        "request": "POST <index>/_search",
-        "body": rescored(options.top, query={"sltr": {"params": {}, "model": name}}),
-    }
-    return requests
+    body = {"model": {"name": name, "model": {"type": kind, "definition": text}}}
+    to = f"POST _ltr/_featureset/{options.featureset or name}/_createmodel"
+    requests["model"] = {"request": to, "body": body}
+    body = rescored(options.top, query={"sltr": {"params": {}, "model": name}})
+    requests["search"] = {"request": "POST <index>/_search", "body": body}
+    return name, requests
 
 
 def stored_fields(names: list[str]) -> str:
@@ -135,29 +147,6 @@ def stored_fields(names: list[str]) -> str:
     return (
         f"takes these features for stored fields of the documents: {', '.join(names)}. If they are "
         "queries of a feature set, export with --featureset NAME"
-    )
-
-
-def _definition(
-    formula: Formula, options: Options, target: Target
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the model, and what is to be said about it."""
-    if not formula.is_weighted:
-        made = engine_forest(formula, options, target)
-        trees = [_nested(tree, made.names, count()) for tree in made.trees]
-        text = json.dumps(trees, ensure_ascii=False, separators=(",", ":"))
-        return {"type": "model/xgboost+json", "definition": text}, [made.note, _window(options)]
-    weights = {t.name: t.weight for t in formula.terms}
-    if options.offset and options.featureset is None:
-        weights[_CONSTANT] = options.offset
-    text = json.dumps(weights, ensure_ascii=False)
-    return {"type": "model/linear", "definition": text}, [_window(options)]
-
-
-def _window(options: Options) -> str:
-    return (
-        "replace match_all by your query. Documents beyond window_size score 0: keep size at or "
-        "below it (and it at or below 10,000), since rescored scores may be negative"
     )
 
 
@@ -181,8 +170,9 @@ def _nested(tree: Any, names: list[str], ids: Iterator[int], depth: int = 0) -> 
     }
 
 
-def field_value(name: str, shift: float, query: Any, missing: float | None = None) -> Any:
-    """Return a query whose score is the value of a field, plus a constant."""
+def field_value(name: str, options: Options, query: Any, missing: float | None = None) -> Any:
+    """Return a query whose score is the value of a field, plus its shift."""
+    shift = options.shifts.get(name, 0.0)
     if missing is not None and missing + shift < 0:
         raise InputError(
             f"a missing {name!r} counts as {missing:g}, and feature values may not be negative: "
@@ -199,19 +189,25 @@ def field_value(name: str, shift: float, query: Any, missing: float | None = Non
     return {"function_score": {"query": query, "functions": [function], "boost_mode": "replace"}}
 
 
-def _solr(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
-    """Write the bodies for the feature store and the model store, and the request."""
-    name = f"{options.name}_{formula.version}"
-    store = options.featureset or name
-    notes = [] if options.featureset else [stored_fields(formula.names)]
+def _solr(
+    formula: Formula, options: Options, target: Target, notes: list[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return the same of the feature store and the model store."""
+    known, features = fills(formula, options), []
+    if options.featureset is None:
+        for one in formula.names:
+            shift, missing = options.shifts.get(one, 0.0), known.get(one, 0.0)
+            features.append({"name": one, **_solr_feature(one, shift, missing)})
+    params: dict[str, Any]
     if formula.is_weighted:
-        kind = "LinearModel"
-        params: dict[str, Any] = {"weights": {t.name: float(t.weight) for t in formula.terms}}
+        kind, params = "LinearModel", {"weights": {t.name: t.weight for t in formula.terms}}
     else:
         made = engine_forest(formula, options, target)
-        kind, notes = "MultipleAdditiveTreesModel", [*notes, made.note]
         trees = [{"weight": "1", "root": _solr_tree(one, made.names)} for one in made.trees]
-        params = {"trees": trees}
+        kind, params = "MultipleAdditiveTreesModel", {"trees": trees}
+        notes.append(made.note)
+    name = versioned(options.name, options.featureset, features, params)
+    store = options.featureset or name
     model = {
         "store": store,
         "name": name,
@@ -219,22 +215,20 @@ def _solr(formula: Formula, options: Options, target: Target) -> dict[str, Any]:
         "features": [{"name": one} for one in formula.names],
         "params": params,
     }
-    known = fills(formula, options)
-    features = [
-        _solr_feature(one, store, options.shifts.get(one, 0.0), known.get(one, 0.0))
-        for one in formula.names
-    ]
-    request = {"request": "PUT /solr/<collection>/schema/feature-store", "body": features}
-    ltr = f"{{!ltr model={name} reRankDocs={max(100, options.top)}}}"
-    return {
-        "notes": notes,
-        **({} if options.featureset else {"features": request}),
-        "model": {"request": "PUT /solr/<collection>/schema/model-store", "body": model},
-        "search": {
-            "request": "GET /solr/<collection>/query",
-            "params": {"q": "*:*", "rq": ltr, "fl": "id,score", "rows": options.top},
-        },
+    search = {
+        "q": "*:*",
+        "rq": f"{{!ltr model={name} reRankDocs={max(100, options.top)}}}",
+        "fl": "id,score",
+        "rows": options.top,
     }
+    schema = "PUT /solr/<collection>/schema"
+    requests: dict[str, Any] = {}
+    if features:
+        body = [{"store": store, **one} for one in features]
+        requests["features"] = {"request": f"{schema}/feature-store", "body": body}
+    requests["model"] = {"request": f"{schema}/model-store", "body": model}
+    requests["search"] = {"request": "GET /solr/<collection>/query", "params": search}
+    return name, requests
 
 
 def _solr_tree(tree: Any, names: list[str]) -> dict[str, Any]:
@@ -248,17 +242,15 @@ def _solr_tree(tree: Any, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _solr_feature(name: str, store: str, shift: float, missing: float) -> dict[str, Any]:
+def _solr_feature(name: str, shift: float, missing: float) -> dict[str, Any]:
     """Return a feature that is a field's value; replace it by a ``SolrFeature`` where it is one."""
     if shift == 0 and missing == 0:
         kind, params = "FieldValueFeature", {"field": name}
     else:
-        field = quoted(name, '"')
-        value = f"def(field({field}),{missing!r})"
+        value = f"def(field({quoted(name, chr(34))}),{missing!r})"
         value = value if shift == 0 else f"sum({value},{shift!r})"
         kind, params = "SolrFeature", {"q": "{!func}" + value}
-    feature = {"store": store, "name": name}
-    return {**feature, "class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
+    return {"class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
 
 
 _README = """\

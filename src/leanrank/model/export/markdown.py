@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from leanrank._display import printable
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target, able_targets
 from leanrank.model.terms import Levels
 
-# Nothing that Markdown, HTML or a finder of links would interpret.
-_WORDS = re.compile(r"([^\W_]|(?<=[^\W_])[_-](?=[^\W_])|[ :+=,]|[.-](?=\d))*")
 _SCALERS = {
     "query-minmax": "scaled to [0, 1] within each query",
     "query-standard": "scaled to mean 0 and deviation 1 within each query",
@@ -52,21 +49,9 @@ def write(formula: Formula, options: Options, target: Target) -> str:
     lines += ["", "## Where it can run", "", ", ".join(f"`{t}`" for t in able_targets(formula))]
     made = formula.provenance
     if made:
-        lines += ["", "## How it was made", ""]
-        lines += [f"- {_plain(key)}: {_flat(made[key])}" for key in sorted(made)]
+        text = json.dumps(dict(made), indent=2, sort_keys=True)  # escapes what is no plain letter
+        lines += ["", "## How it was made", "", "```json", text, "```"]
     return "\n".join(lines) + "\n"
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, Mapping):
-        given = {key: inner for key, inner in value.items() if inner is not None}
-        return ", ".join(f"{_plain(key)} {_flat(inner)}" for key, inner in given.items())
-    return _plain(str(value))
-
-
-def _plain(text: str) -> str:
-    """Return words and numbers as they are, and anything else as code, which is not interpreted."""
-    return text if _WORDS.fullmatch(text) else _code(text)
 
 
 def _code(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -81,6 +82,15 @@ _TEMPLATES = {
 def pretty(value: Any) -> str:
     """Lay out a JSON document; whole weights are written as ``1.0``, since Solr rejects ``1``."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def versioned(name: str, *written: Any) -> str:
+    """Return a name with eight digits of what is written under it.
+
+    >>> versioned("web", {"bm25": 1.0})
+    'web_2b28ec52'
+    """
+    return f"{name}_{hashlib.sha256(json.dumps(written).encode()).hexdigest()[:8]}"
 
 
 def rescored(top: int, **rescore: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import InputError
 from leanrank.model.curves import Line, Ramps, Steps, Writer
 from leanrank.model.export.formula import Formula, Term
@@ -70,18 +70,15 @@ class Forest:
         """Return the sum of the leaves, added in order in a floating-point type."""
         X = np.asarray(X, dtype=kind)
         total = np.zeros(len(X), dtype=kind)
-
-        def add(node: Node, rows: IntArray) -> None:
-            if not isinstance(node, Split):
+        waiting = [(tree, np.arange(len(X))) for tree in reversed(self.trees)]
+        while waiting:
+            node, rows = waiting.pop()
+            if isinstance(node, Split):
+                x = X[rows, node.feature]
+                left = np.isnan(x) if node.threshold is None else x <= node.threshold
+                waiting += [(node.right, rows[~left]), (node.left, rows[left])]
+            else:
                 total[rows] += kind(node)
-                return
-            x = X[rows, node.feature]
-            left = np.isnan(x) if node.threshold is None else x <= node.threshold
-            add(node.left, rows[left])
-            add(node.right, rows[~left])
-
-        for tree in self.trees:
-            add(tree, np.arange(len(X)))
         return total.astype(np.float64)
 
 
@@ -105,10 +102,10 @@ def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
 
     def changed(node: Split) -> Node:
         if node.threshold is None and not target.missing:
-            if made.names[node.feature] not in known:
+            above_all = known.get(made.names[node.feature])
+            if above_all is None:
                 return node.right
-            above_all = known[made.names[node.feature]] / 2
-            node = Split(node.feature, above_all, node.right, node.left)
+            node = Split(node.feature, above_all / 2, node.right, node.left)
         if node.threshold is None or target.dialect != "solr":
             return node
         reached = np.float32(solr_threshold(node.threshold)) + SOLR_SLACK
@@ -127,12 +124,10 @@ def fills(formula: Formula, options: Options) -> dict[str, float]:
     """
     if options.featureset is not None:
         return {}
-    if formula.is_weighted:
-        lines = ((t.name, t.curve) for t in formula.terms if isinstance(t.curve, Line))
-        found = {name: one.missing / one.weight for name, one in lines if one.missing is not None}
-        return found | {name: value for name, value in formula.fill.items() if name in found}
-    bent = (term for term in formula.terms if term.curve.missing is not None)
-    return {name: ABSENT for term in bent for name in term.names}
+    known: list[Any] = [term for term in formula.terms if term.curve.missing is not None]
+    if not formula.is_weighted:
+        return {name: ABSENT for term in known for name in term.names}
+    return {t.name: formula.fill.get(t.name, t.curve.missing / t.weight) for t in known}
 
 
 def flattened(tree: Node) -> list[Split | float]:
@@ -194,14 +189,14 @@ def forest(
     >>> made.error, made.scores([[0.1], [0.2], [0.9]]).tolist()
     (0.125, [0.0, 0.25, 1.0])
     """
-    lines = [_polyline(term, bounds or {}) for term in formula.terms]
+    names, fill, terms = formula.names, formula.fill, formula.terms
+    lines = [_polyline(term, bounds or {}) for term in terms]
     moves = [
-        float(np.abs(np.diff(line.heights)).sum()) if line else t.curve.size if t.is_pair else 0.0
-        for t, line in zip(formula.terms, lines, strict=True)
+        float(np.abs(np.diff(line.heights)).sum()) if line else term.curve.size * term.is_pair
+        for term, line in zip(terms, lines, strict=True)
     ]
-    errors = _errors([(m, t.is_pair) for m, t in zip(moves, formula.terms, strict=True)], max_error)
-    places = {name: at for at, name in enumerate(formula.names)}
-    added = [np.float32((shifts or {}).get(name, 0.0)) for name in formula.names]
+    errors = _errors([(m, term.is_pair) for m, term in zip(moves, terms, strict=True)], max_error)
+    added = [np.float32((shifts or {}).get(name, 0.0)) for name in names]
     writer = _Writer(np.float64 if shifts is None else np.float32, added)
 
     def rounded(node: Split) -> Node:  # keeps the order: a document at a threshold stays there
@@ -210,11 +205,10 @@ def forest(
         return node._replace(threshold=float(np.float32(node.threshold) + added[node.feature]))
 
     trees: list[Node] = []
-    for term, line, error in zip(formula.terms, lines, errors, strict=True):
-        x = [places[name] for name in term.names]
+    for term, line, error in zip(terms, lines, errors, strict=True):
+        x = [names.index(name) for name in term.names]
         if isinstance(term.curve, Surface):
-            fill = [formula.fill.get(name) for name in term.names]
-            tree = _surface(term.curve, x, fill, error)
+            tree = _surface(term.curve, x, [fill.get(name) for name in term.names], error)
         else:
             curve = _stepped(line, error) if line else term.curve
             tree = curve.written(writer, x[0])
@@ -222,7 +216,7 @@ def forest(
             tree = _rebuilt(tree, rounded)
         trees.append(tree)
     error = max_error if max_error and any(moves) else sum(errors)
-    return Forest(formula.names, tuple(trees), error)
+    return Forest(names, tuple(trees), error)
 
 
 class _Polyline(NamedTuple):
@@ -284,7 +278,7 @@ def _stepped(line: _Polyline, error: float) -> Steps:
     cuts: list[float] = []
     levels = [line.heights[0]]
     for (x0, x1), (y0, y1) in zip(pairwise(line.knots), pairwise(line.heights), strict=True):
-        n = ceil(abs(y1 - y0) / (2 * error) - 1e-9)
+        n = ceil(abs(y1 - y0) / (2 * error) - 1e-9) if y1 != y0 else 0
         for step in range(n):
             cut = x0 + (x1 - x0) * ((step + 0.5) / n)
             if cuts and cut <= cuts[-1]:  # knots so near that a number is between steps
@@ -314,23 +308,20 @@ class _Writer(Writer[Any]):
 
     def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
         """Write steps that are at a level's value between it and the number before it."""
-        kind, shift = self.kind, self.shifts[x]
-        levels = [at if isinstance(one, str) else one for at, (one, _) in enumerate(table)]
-        found = sorted(
-            (float(kind(one) + shift), value) for one, (_, value) in zip(levels, table, strict=True)
-        )
-        cuts: list[float] = []
-        values = [otherwise]
-        for level, value in found:
-            before = float(np.nextafter(kind(level), kind(-inf)))
-            if not cuts or before > cuts[-1]:
-                cuts.append(before)
-                values.append(value)
-            else:
-                values[-1] = value  # the level before is the number before
-            cuts.append(level)
-            values.append(otherwise)
-        return Steps(tuple(cuts), tuple(values), otherwise).written(self, x)
+        values: dict[float, float] = {}  # above each threshold
+        found = {
+            self.kind(at if isinstance(level, str) else level) + self.shifts[x]: value
+            for at, (level, value) in enumerate(table)
+        }
+        if len(found) < len(table):
+            raise InputError(
+                "two levels of a category are one number in float32: give each a number of its own"
+            )
+        for level in sorted(found):
+            # over the threshold of the level before, if that is the number before
+            values[float(np.nextafter(level, self.kind(-inf)))] = found[level]
+            values[float(level)] = otherwise
+        return Steps(tuple(values), (otherwise, *values.values()), otherwise).written(self, x)
 
 
 def _given(tree: Node, feature: int, value: float) -> Node:
@@ -350,33 +341,32 @@ def _surface(surface: Surface, at: list[int], fill: list[float | None], error: f
 
     A missing feature is a number if there is one for it.
     """
-    x, y = at
     knots = (np.array(surface.first), np.array(surface.second))
 
-    def box(ends: tuple[tuple[float, float], ...]) -> Node:
-        sides = list(zip(knots, ends, strict=True))
-        inside = [side[(side > low) & (side < high)] for side, (low, high) in sides]
+    def box(*ends: tuple[float, float]) -> Node:
         points = [
-            np.concatenate(([low], within, [high]))
-            for within, (low, high) in zip(inside, ends, strict=True)
+            np.concatenate(([low], side[(side > low) & (side < high)], [high]))
+            for side, (low, high) in zip(knots, ends, strict=True)
         ]
-        values = surface(*(each.ravel() for each in np.meshgrid(*points, indexing="ij")))
-        values = values.reshape(len(points[0]), len(points[1]))
+        values = surface(*np.meshgrid(*points, indexing="ij"))
         if np.ptp(values) <= 2 * error:
             return float((values.max() + values.min()) / 2)
         axis = int(np.ptp(values, axis=0).max() < np.ptp(values, axis=1).max())
-        if not len(inside[axis]) and len(inside[1 - axis]):
+        if len(points[axis]) == 2 < len(points[1 - axis]):
             axis = 1 - axis  # knots first: pieces between them are plain
-        (low, high), within = ends[axis], inside[axis]
-        middle = float(within[len(within) // 2]) if len(within) else low + (high - low) / 2
-        parts = [(low, middle), (middle, high)]
-        left, right = (box((part, ends[1]) if axis == 0 else (ends[0], part)) for part in parts)
-        return Split((x, y)[axis], middle, left, right)
+        low, *inside, high = points[axis].tolist()
+        middle = inside[len(inside) // 2] if inside else low + (high - low) / 2
+        left, right = (
+            box(*(part if side == axis else ends[side] for side in (0, 1)))
+            for part in ((low, middle), (middle, high))
+        )
+        return Split(at[axis], middle, left, right)
 
-    ends = tuple((float(side[0]), float(side[-1])) for side in knots)
+    def with_gap(side: int, tree: Node, value: Node) -> Node:
+        known = fill[side]
+        value = value if known is None else _given(tree, at[side], known)
+        return Split(at[side], None, value, tree)
+
     no_x, no_y, neither = surface.missing
-    core = box(ends)
-    value = Split(y, None, no_y if fill[1] is None else _given(core, y, fill[1]), core)
-    if fill[0] is not None:
-        return Split(x, None, _given(value, x, fill[0]), value)
-    return Split(x, None, Split(y, None, neither, no_x) if fill[1] is None else no_x, value)
+    tree = with_gap(1, box(*((float(side[0]), float(side[-1])) for side in knots)), no_y)
+    return with_gap(0, tree, no_x if fill[1] is not None else Split(at[1], None, neither, no_x))

@@ -262,9 +262,10 @@ def verify_logged(
     elif to.name == "elasticsearch-rescore":
         unit = score_unit(formula)
         expected, own = (mapped_scores(each, unit) for each in (expected, own))
-    if to.module == "ltr" or to.name == "elasticsearch-rescore":
-        single = (np.asarray(each, dtype=np.float32) for each in (expected, scores))
-        expected, scores = (each.astype(np.float64) for each in single)
+    if to.single:
+        expected, scores = (
+            each.astype(np.float32).astype(np.float64) for each in (expected, scores)
+        )
     logged = ~np.isnan(scores)
     if not logged.any():
         raise InputError("none of the logged scores belongs to a document of the data")
@@ -326,29 +327,27 @@ def _expected(
     The last is the largest difference that trees make; everything else is exact in float64.
     """
     added = options.offset - (0.0 if target.constant else formula.constant)
-    if target.module == "ensembles" or (target.module in TREES and not formula.is_weighted):
+    if target.module == "ltr" and formula.is_weighted:
+        added += sum(term.weight * options.shifts.get(term.name, 0.0) for term in formula.terms)
+        X = engine_values(formula, X, options, np.float64)
+        return replace(formula, constant=options.offset).scores(X), added, 0.0
+    if target.module in TREES:
         made = engine_forest(formula, options, target)
         if target.module == "ltr":
             X = engine_values(formula, X, options)
         kind = np.float32 if target.name == "xgboost" else np.float64
         return made.scores(X.astype(np.float32) if target.single else X, kind), added, made.error
-    if target.module == "ltr":
-        known = fills(formula, options)
-        shifts = [options.shifts.get(name, 0.0) for name in formula.names]
-        for term, shift in zip(formula.terms, shifts, strict=True):
-            added += term.weight * shift
-        X = np.where(np.isnan(X), [known.get(name, 0.0) for name in formula.names], X)
     return replace(formula, constant=formula.constant + added).scores(X, query), added, 0.0
 
 
-def engine_values(formula: Formula, X: AnyArray, options: Options) -> FloatArray:
+def engine_values(
+    formula: Formula, X: AnyArray, options: Options, kind: Any = np.float32
+) -> AnyArray:
     """Return the features as a learning-to-rank module sees them, in float32."""
     known = fills(formula, options)
-    columns = []
-    for name, x in zip(formula.names, np.asarray(X, dtype=np.float64).T, strict=True):
-        shift = np.float32(options.shifts.get(name, 0.0))
-        columns.append(np.where(np.isnan(x), known.get(name, 0.0), x).astype(np.float32) + shift)
-    return np.column_stack(columns)
+    fill = [known.get(name, 0.0) for name in formula.names]
+    shifts = [options.shifts.get(name, 0.0) for name in formula.names]
+    return np.where(np.isnan(X), fill, X).astype(kind) + np.array(shifts, dtype=kind)
 
 
 def emulated_scores(
