@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from leanrank.data import load
 from leanrank.model import Model, load_model
 from leanrank.model.export import TARGETS
 
@@ -109,7 +111,32 @@ def test_training_knows_fill_values_and_the_target(run, files):
     assert load_model("g.json").fill == {0: 1.5}
     assert run(*fitted, "--fill", "a=7", "--to", "solr").code == 0
     assert load_model("g.json").fill == {0: 7.0}
+    streamed = ["train", "gaps.csv", "--stream", "-m", "s.json"]
+    assert run(*streamed).code == 2
+    assert run(*streamed, "--fill", "a=7", "--scale", "query-minmax").code == 0
+    assert load_model("s.json").fill == {0: 7.0}
+    assert load_model("s.json").predict(load("gaps.csv")).shape == (30,)
     done = run(*fitted, "--fill", "1", "--to", "solr", "--scale", "query-minmax")
     assert (done.code, "solr cannot compute --scale query-minmax" in done.err) == (2, True)
     done = run(*fitted, "--fill", "1", "--to", "hybrid:qdrant")
     assert (done.code, "leanrank fuse" in done.err) == (2, True)
+
+
+def test_tune_fills_before_it_judges(run, files):
+    """The model of a search scores rows with gaps as the search saw them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    X[:, 0] += y
+    cells = np.where(rng.random(X.shape) < 0.2, "", X.round(3).astype(str))
+    rows = [f"{at // 10},{y[at]},{','.join(cells[at])}\n" for at in range(300)]
+    (files / "gaps.csv").write_text("qid,label,a,b,c\n" + "".join(rows))
+    words = ["tune", "gaps.csv", "--systems", "domination", "--trials", "1", "--scale", "none"]
+    assert run(*words, "-m", "m.json").code == 2
+    done = run(*words, "-m", "m.json", "--fill", "b=9", "--fill", "a=median", "--fill", "c=0")
+    assert done.code == 0, done.err
+    model, data = load_model("m.json"), load("gaps.csv")
+    gap = np.isnan(data.X)
+    number = [np.median(data.X[~gap[:, 0], 0]), 9.0, 0.0]
+    assert model.fill == {at: number[at] for at in model.indices.tolist()}
+    known = data.replace(X=np.where(gap, number, data.X))
+    assert model.predict(data).tolist() == model.replace(fill={}).predict(known).tolist()

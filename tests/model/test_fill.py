@@ -126,3 +126,19 @@ def test_an_imputer_fills_what_only_a_scaler_reads():
     imputer, scaler = SimpleImputer().fit(X), GlobalStandardScaler().fit(np.nan_to_num(X))
     steps = [("fill", imputer), ("scale", scaler), ("rank", ranker)]
     assert as_model(Pipeline(steps)).fill == {0: 7 / 3, 1: 6.0}
+
+
+def test_a_model_learned_on_dask_keeps_them():
+    """As the page says: the collection is filled, and the model gets the same numbers."""
+    dask = pytest.importorskip("dask.array")
+    data = make_ranking(n_queries=20, n_features=4, random_state=0)
+    X, fill = np.array(data.X), {0: 1.5, 1: 0.0, 2: -1.0, 3: 2.0}
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    known = np.where(np.isnan(X), list(fill.values()), X)
+    parts = [dask.from_array(each, chunks=(len(X) // 2, *each.shape[1:])) for each in (X, data.y)]
+    filled = dask.where(dask.isnan(parts[0]), np.array(list(fill.values())), parts[0])
+    qid = dask.from_array(np.asarray(data.qid), chunks=len(X) // 2)
+    model = RankSVM().fit(filled, parts[1], qid=qid).to_model().replace(fill=fill)
+    assert model.predict(X).tolist() == model.replace(fill={}).predict(known).tolist()
+    plain = RankSVM().fit(known, data.y, qid=data.qid)
+    np.testing.assert_allclose(model.predict(X), plain.predict(known), atol=1e-3)

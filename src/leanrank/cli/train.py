@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 Fitted = tuple["Model", dict[str, Any], dict[str, str]]
 """The model, the data to measure it on, and facts to print."""
 
-NEEDS_ALL = {"target": "--to", "fill": "--fill", "start": "--from"}
+NEEDS_ALL = {"target": "--to", "start": "--from"}
 
 
 def train(
@@ -147,8 +147,7 @@ def _way_to_fit(request: Request) -> Callable[[Request, Say], Fitted]:
 def fit_in_memory(request: Request, say: Say) -> Fitted:
     """Learn from one file, in memory or mapped into it."""
     from leanrank.data.scaling.spread import scale_wanted
-    from leanrank.model.model import fill_gaps
-    from leanrank.model.writing import as_model, fill_values
+    from leanrank.model.writing import as_model, fill_values, with_fill
 
     file = request.data[0]
     ranker = _ranker(request, "domination" if file.endswith(".arrow") else "lean")
@@ -159,12 +158,11 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
     _show_progress(ranker, say)
     choice = scale_wanted(training, request.scale, curves=_has_curves(ranker))
-    normalizer, fill = choice.make(), options.parse_fill(request.fill)
-    gaps = {} if fill is None else fill_values(training, fill)
+    normalizer = choice.make()
+    gaps = fill_values(training, options.parse_fill(request.fill) or {})
     judge = None if patience is None else sets.get("validation")
     given = [part for part in (training, judge) if part is not None]
-    if gaps:
-        given = [part.with_fields(X=fill_gaps(part.X, gaps)) for part in given]
+    given = [with_fill(part, gaps) for part in given]
     if normalizer is not None:
         normalizer.fit(given[0])
         given = [normalizer.transform(part) for part in given]
@@ -199,23 +197,34 @@ def fit_again(request: Request, say: Say) -> Fitted:
 
 def fit_stream(request: Request, say: Say) -> Fitted:
     """Learn from files of any size, and resume after an interruption."""
+    from leanrank.cli.options import parse_fill
+    from leanrank.data import RankingData
     from leanrank.data.streams import CHUNK_BYTES, open_stream, resized
-    from leanrank.model.writing import as_model
+    from leanrank.model.writing import as_model, fill_values, with_fill
     from leanrank.rankers.streaming import fit_stream as fit
 
     if request.checkpoint == "-":
         raise InputError("--checkpoint - is not a file that a later run could read: give a name")
     ranker, epochs = _stream_ranker(request)
-    normalizer = _query_normalizer(request.scale)
+    normalizer, fill = _query_normalizer(request.scale), parse_fill(request.fill)
+    if fill and "median" in (fill if isinstance(fill, str) else fill.values()):
+        raise InputError("--fill median needs all data in memory: give numbers, or no --stream")
+
+    def filled(data: RankingData) -> RankingData:
+        return with_fill(data, fill_values(data, fill or {}))
+
     first, format = request.data[0], request.format
     options = read_options(first, format, request.read, chunk_bytes=CHUNK_BYTES)
     stream = open_stream(request.data, format=format, n_jobs=request.jobs, **options)
+    if fill is not None:
+        stream = stream.map(filled, f"fill {fill}")
     if normalizer is not None:
         stream = stream.map(normalizer.transform, str(request.scale))
     request.read = [word for word in request.read if word.partition("=")[0] != "chunk_bytes"]
-    held_out = scaled = _validation(request, say).get("validation")
-    if normalizer is not None and held_out is not None:
-        scaled = normalizer.transform(held_out)
+    held_out = _validation(request, say).get("validation")
+    scaled = None if held_out is None else filled(held_out)
+    if normalizer is not None and scaled is not None:
+        scaled = normalizer.transform(scaled)
 
     def show(report: dict[str, Any]) -> None:
         say(
@@ -227,6 +236,8 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     how: dict[str, Any] = {"checkpoint": request.checkpoint, "every": request.every}
     fit(ranker, stream, validation=scaled, progress=show, epochs=epochs, **how)
     model, last = as_model(ranker, normalizer), ranker.history_[-1]
+    alike = RankingData([[0.0] * model.n_features], [0.0], feature_names=model.feature_names)
+    model = model.replace(fill=fill_values(alike, fill or {}))
     sizes = {"queries": last["queries"], "documents": last["documents"]}
     model = with_notes(model, data=sizes | {"features": model.n_features})
     # validation data may have fewer or more features than the stream had

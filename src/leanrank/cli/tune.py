@@ -42,6 +42,7 @@ def tune(
     refit: str = "train",
     report: str | None = None,
     scale: str | None = "auto",
+    fill: list[str] | None = None,
     target: str | None = None,
     format: str | None = None,
     read: list[str] | None = None,
@@ -104,6 +105,7 @@ def tune(
     names = _systems(systems)
     with screen.progress() as tell:
         from leanrank.metrics.judge import Judge
+        from leanrank.model.writing import fill_values, with_fill
         from leanrank.selection.tuning import tune as search
 
         tell("Reading data")
@@ -113,9 +115,11 @@ def tune(
             if file is not None:
                 raw[name] = read_data(file, format, read, n_features=n_features)
         table = read_costs(costs, raw["training"].feature_names, n_features)
+        gaps = fill_values(raw["training"], options.parse_fill(fill) or {})
+        parts = {name: with_fill(part, gaps) for name, part in raw.items()}
         study = search(
-            raw["training"],
-            raw.get("validation"),
+            parts["training"],
+            parts.get("validation"),
             scale=scale,
             choose_by=choose_by,
             measure=measure,
@@ -136,7 +140,7 @@ def tune(
         )
         tell("Measuring")
         judged = raw if refit != "both" else {k: v for k, v in raw.items() if k != "validation"}
-        final = described(study.model, raw["training"])
+        final = described(study.model.replace(fill=gaps), raw["training"])
         how = {"measures": study.measures, "convention": Judge(measure, convention).rules}
         final, columns = measured(final, judged, **how)
         options.check_exportable(target, final, raw["training"])
@@ -144,7 +148,7 @@ def tune(
         if report is not None:
             tell("Writing the report")
             files = {"training": data, "validation": vali or "", "test": test or ""}
-            write_page(study, report, jobs=jobs, test=raw.get("test"), files=files)
+            write_page(study, report, jobs=jobs, test=parts.get("test"), files=files)
     if json:
         _print_json(study, final, columns, model, raw)
     else:

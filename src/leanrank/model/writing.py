@@ -12,7 +12,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
-from leanrank.model.model import Model
+from leanrank.model.model import Model, fill_gaps
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
@@ -84,6 +84,11 @@ def fill_values(data: RankingData, fill: Any) -> dict[int, float]:
         except ValueError as error:
             raise InputError(f"`fill` of {name!r} is {value!r}: give median or a number") from error
     return found
+
+
+def with_fill(data: RankingData, fill: Mapping[int, float]) -> RankingData:
+    """Return data with numbers instead of missing values, by feature."""
+    return data.with_fields(X=fill_gaps(data.X, fill)) if fill else data
 
 
 def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

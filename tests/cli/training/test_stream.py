@@ -84,8 +84,8 @@ def test_standard_input(run, files, monkeypatch):
         (("train.txt", "test.txt"), "2 training files were given: give one, or add --stream"),
         (("train.txt", "--every", "5"), "--every is for streams: add --stream"),
         (
-            ("--stream", "train.txt", "--fill", "0"),
-            "--fill needs all data in memory: leave --stream",
+            ("--stream", "train.txt", "--fill", "median"),
+            "--fill median needs all data in memory: give numbers",
         ),
         (("--stream", "train.txt", "-a", "rankrls"), "rankrls needs all data at once"),
         (("--stream", "train.txt", "--scale", "minmax"), "--scale minmax needs all data at once"),
