@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leanrank import make_ranking
-from leanrank.data import to_frame
+from leanrank.data import GlobalStandardScaler, QueryMinMaxScaler, to_frame
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import FileError, InputError, MissingDependencyError
@@ -273,6 +273,19 @@ def test_documents_stand_on_curves_far_from_zero(curve):
         )
         shown = np.array(detail["values"][0])[:, 0]
         assert np.allclose(written(shown), moved(x[rows]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("scaler", "said"), [(GlobalStandardScaler(), None), (QueryMinMaxScaler(), "query-minmax")]
+)
+def test_only_axes_in_other_units_than_the_data_are_called_scaled(scaler, said):
+    train, vali, _ = make_parts()
+    curve = {0: Ramps((0.0, 0.5, 1.0), (1.0, 2.0))}
+    model = Model(8, curve, normalizer=scaler.fit(train).to_dict())
+    contents = report_contents(study_of_model(model, train, vali))
+    drawn = [part for one in contents["models"] for part in one["curves"]["parts"]]
+    assert {part["scaled"] for part in drawn} == {said}
+    assert "scaled" not in contents  # what the study was fitted to says nothing of the axes
 
 
 def test_categories_and_pairs_are_written_as_they_score():

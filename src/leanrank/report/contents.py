@@ -164,7 +164,6 @@ def report_contents(
         ],
         "stability": _stability(study),
         "densities": densities,
-        "scaled": None if study.normalizer is None else study.normalizer.kind,
         "charts": _charts(study, models, baselines, queries, path),
         "themes": {"light": theme(), "dark": theme(dark=True)},
     }

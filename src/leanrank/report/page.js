@@ -310,7 +310,8 @@
     if (has("band")) notes.push("The band holds 90% of the curves that queries drawn again give.");
     if (has("missing")) notes.push("A diamond is what a missing value adds.");
     if (curves.others.length) notes.push("A category has a bar per level, a pair of features a map of what it adds beside their curves; dots are documents.");
-    if (report.scaled) notes.push("Values are those after scaling (" + report.scaled + ").");
+    const scaled = curves.parts.find((part) => part.scaled);  // by query; global scaling is undone
+    if (scaled) notes.push("Values are those after scaling (" + scaled.scaled + ").");
     if (curves.hidden > 0) notes.push(count(curves.hidden, "more term") + " with smaller effects are not drawn.");
     byId("curves-note").textContent = notes.join(" ");
     const names = marked.map((row) => row.name);
