@@ -63,7 +63,6 @@ def _write(folder: Path, n_queries: int, n_held_out: int) -> None:
         correlation=0.3,
         label_noise=1.0,
         dtype=np.float32,
-        n_jobs=-1,
     )
     cut = n_queries * DOCUMENTS
     for part, rows in {"train": slice(0, cut), "test": slice(cut, None)}.items():

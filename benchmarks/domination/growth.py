@@ -62,7 +62,6 @@ def _grown(shrink: int) -> dict[str, Callable[[], Iterator[tuple[int, RankingDat
             n_levels=5,
             correlation=0.3,
             dtype=np.float32,
-            n_jobs=-1,
         )
         return data
 

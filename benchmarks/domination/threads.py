@@ -28,7 +28,6 @@ def run(options: Options) -> list[Table]:
             n_levels=5,
             correlation=0.3,
             dtype=np.float32,
-            n_jobs=-1,
         ),
         "sparse, one query": lambda: text_collection(
             400_000 // shrink, 47_000 // shrink, 22e6 / shrink
