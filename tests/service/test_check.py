@@ -8,7 +8,7 @@ from scipy.stats import norm, rankdata
 
 import leanrank
 from leanrank import LeanRanker
-from leanrank.data import RankingData, make_ranking
+from leanrank.data import RankingData, make_clicks, make_ranking
 from leanrank.errors import InputError, ModelError
 from leanrank.metrics import evaluate
 from leanrank.model import Levels, Line, Model, Ramps, load_model
@@ -352,7 +352,28 @@ def test_clicks(model, halves):
     found = check(model.replace(feature_names=tuple(names[6:])), log, depth=3)
     assert {"logged", "doubly-robust"} <= set(found.clicks)
     assert found.clicks["logged"].value == 1.0
-    assert "of 3 lists are effective" in found.notes[-1]
+    assert any("of 3 lists are effective" in note for note in found.notes)
+
+
+def test_measures_and_the_gain_of_a_refit_by_clicks(model, halves):
+    old, new = (
+        make_clicks(half, n_sessions=4_000, list_length=20, swaps="shuffle", random_state=seed)
+        for seed, half in enumerate(halves)
+    )
+    clicked = LeanRanker(max_pairs=0, n_folds=2, n_strengths=5).fit(old).to_model()
+    found = check(clicked, new)
+    held_out = clicked.provenance["training"]["held_out"]
+    one, (labels, gains) = found.measures["ndcg@10"], new.labelled(None)
+    assert (one.then, one.then_error) == (held_out["ndcg@10"], held_out["ndcg@10_error"])
+    assert one.now == evaluate(labels, clicked.predict(labels))["ndcg@10"]
+    assert 0 < one.p < 1
+    assert found.clicks == {}
+    assert "propensities" in found.notes[0]
+    today = Today(clicked, labels, gain_weight=gains)
+    assert found.bound.objective == today.problem().at(today.w) + today.penalty.value(today.w)
+    judged = check(model, new)  # other labels than it learned from
+    assert judged.measures["ndcg@10"].then is None
+    assert judged.bound is not None
 
 
 def test_page(model, halves, tmp_path):

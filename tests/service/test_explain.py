@@ -54,6 +54,11 @@ def test_documents_by_id_and_by_rank(model, data):
         explain_query(model, "nothing", data)
 
 
+def test_rows_are_called_as_in_a_diff(model, data):
+    (row,) = np.flatnonzero(data.qid == "b").tolist()
+    assert explain_query(model, "b", data).documents == [f"row {row}"]
+
+
 def test_texts_are_shown_as_texts():
     model = Model(1, {0: Levels(("de", "en"), (1.0, 2.0))}, ("lang",))
     cells = np.array([["en"], ["fr"], [None]], dtype=object)

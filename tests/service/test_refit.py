@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank import LeanRanker
-from leanrank.data import RankingData, make_ranking
+from leanrank.data import RankingData, make_clicks, make_ranking
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Model, load_model
 from leanrank.service.refit import Today, refit, refit_bound
@@ -141,6 +141,35 @@ def test_refit_of_a_ranker():
     assert set(ranker.to_model().term_names) <= set(names)
     assert ranker.dual_gap_ <= ranker.tol
     assert ranker.to_model() == refit(kept, new)
+
+
+def test_structure_again_is_a_fit_with_the_parameters_of_the_model(tmp_path):
+    old, new = (coded(part) for part in divided(5))
+    ranker = small(categories=[5], penalty_factors={5: 0.05}, max_features=3).fit(old)
+    ranker.save(tmp_path / "m.json")
+    expected = small(categories=[5], penalty_factors={5: 0.05}, max_features=3).fit(new).to_model()
+    again = refit(load_model(tmp_path / "m.json"), new, structure="again")
+    assert again.to_dict()["curves"] == expected.to_dict()["curves"]
+    assert ranker.refit(new, structure="again").to_model() == expected
+    with pytest.raises(InputError, match="structure"):
+        ranker.refit(new, structure="other")
+    with pytest.raises(ModelError, match="LeanRanker"):
+        refit(Model.from_coef(np.ones(6)), new, structure="again")
+
+
+def test_clicks_are_learned_from_again():
+    documents = make_ranking(n_queries=30, n_features=6, docs_per_query=10, random_state=1)
+    log = make_clicks(documents, n_sessions=2_000, swaps="shuffle", random_state=0)
+    ranker = small(max_pairs=0).fit(log)
+    labels, gains = log.labelled(None)
+    today = Today(ranker.to_model(), labels, gain_weight=gains)
+    assert objective(today) == pytest.approx(ranker.objective_, rel=1e-9)
+    model = refit(ranker, log)
+    np.testing.assert_allclose(model.predict(labels), ranker.predict(labels.X), atol=1e-3)
+    assert model.provenance["training"]["clicks"]
+    assert model.provenance["training"]["held_out"]
+    judged = refit(ranker, documents)  # judgments are other labels
+    assert not {"clicks", "held_out"} & set(judged.provenance["training"])
 
 
 def test_frames_with_texts():

@@ -197,7 +197,7 @@ def check(
     data : DATA
         Today's documents, or -; labels are optional.
     clicks : LOG
-        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
+        A table of served lists, as for `leanrank evaluate`: expected clicks, and clicks as labels.
     output : -o FILE
         Write a page about it.
     """

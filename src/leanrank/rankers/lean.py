@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
 from leanrank._typing import BoolArray, Callback, FloatArray, Matrix
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns, sample_step
@@ -178,6 +179,7 @@ class LeanRanker(BaseRanker):
     def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
         self._levels: dict[int, inputs.Groups] = {}
         self._left_out: list[str] = []
+        self._clicked = isinstance(X, ClickLog)
         return super()._data_and_labels(X, *args, **parts)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
@@ -385,6 +387,8 @@ class LeanRanker(BaseRanker):
         alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)
         made["training"] = made.get("training", {}) | record | {"held_out": size.row}
+        if self._clicked:  # what held-out queries are measured by
+            made["training"]["clicks"] = True
         more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
         if structure.ramps is None:
             return Model.from_coef(w, **more)
@@ -414,16 +418,20 @@ class LeanRanker(BaseRanker):
             return self.model_
         return self.model_.replace(provenance={**(self.model_.provenance or {}), **provenance})
 
-    def refit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+    def refit(self, X: Any, y: Any = None, qid: Any = None, *, structure: str = "same") -> Self:
         """Learn again from new documents, given as for ``fit``.
 
-        Terms, knots and strength stay; the present weights are the start. ``fit`` chooses again.
+        Terms, knots and strength stay, and the present weights are the start; with
+        ``structure="again"`` all is chosen again, as ``fit`` does.
         """
+        if structure == "again":
+            return self.fit(X, y, qid)
         check_is_fitted(self, "model_")
         # by name: what is done with models in use knows rankers, not the other way round
         refit = import_module("leanrank.service.refit").refit
         loss = None if isinstance(self.loss, str) else self.loss
-        self.model_ = refit(self.model_, X, y, qid, tol=self.tol, loss=loss, n_jobs=self.n_jobs)
+        how = {"structure": structure, "tol": self.tol, "loss": loss, "n_jobs": self.n_jobs}
+        self.model_ = refit(self.model_, X, y, qid, **how)
         training = self.model_.provenance["training"]
         for name in ("dual_gap", "objective", "n_iter"):
             setattr(self, f"{name}_", training[name])

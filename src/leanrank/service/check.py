@@ -180,8 +180,8 @@ def check(
     model : Model or fitted ranker
         With the summary of its training documents.
     data : RankingData, ClickLog, array or data frame
-        Today's documents. With labels, measures and the gain of a refit are checked as well; a
-        ClickLog with propensities gives expected clicks.
+        Today's documents. With labels, measures and the gain of a refit are checked as well. Of a
+        ClickLog, labels are clicks per expected look; with propensities it gives expected clicks.
     y, qid : array-like, optional
         Labels and queries of an array or frame.
     measures : str or sequence of str
@@ -212,16 +212,24 @@ def check(
     findings, threshold = changed_features(known, documents, random_state, notes)
     measured: dict[str, Measured] = {}
     clicks: dict[str, Any] = {}
-    bound = gain = None
-    rows = None if log else judged_rows(documents)
+    bound = gain = gains = None
     try:
         if log is not None:
             value = estimated_clicks(log, known.predict(documents), notes, **policy)
             clicks = {"logged": value.logged, **value.estimates}
-        elif rows is not None:
-            judged = documents if rows.all() else _only(documents, rows)
-            measured = _measures(known, judged, measures)
-            today = Today(known, judged, n_jobs=n_jobs)
+    except InputError as error:
+        notes.append(str(error))
+    try:
+        judged = documents
+        if log is not None:
+            judged, gains = log.labelled(None)
+        rows = judged_rows(judged)
+        if rows is None:
+            notes.append("there are no labels, so measures and the gain of a refit are unknown")
+        else:
+            judged, gains = _only(judged, rows), None if gains is None else gains[rows]
+            measured = _measures(known, judged, measures, clicked=log is not None)
+            today = Today(known, judged, gain_weight=gains, n_jobs=n_jobs)
             bound = refit_bound(today)
             if bound.gain > MIN_GAIN and judged.informative.sum() >= FEWEST_QUERIES:
                 gain = held_out_gain(today, random_state)
@@ -230,8 +238,6 @@ def check(
                     f"there are fewer than {FEWEST_QUERIES} queries with different labels: too few "
                     "to measure what a refit gains"
                 )
-        else:
-            notes.append("there are no labels, so measures and the gain of a refit are unknown")
     except (ModelError, InputError) as error:
         notes.append(str(error))
     return Check(known, documents, findings, measured, clicks, bound, gain, notes, threshold)
@@ -257,6 +263,8 @@ def held_out_gain(today: Today, seed: int = 0) -> Gain:
 
 def _only(data: RankingData, rows: Any) -> RankingData:
     """Return the documents of some rows."""
+    if rows.all():
+        return data
     weights = None if data.sample_weight is None else data.sample_weight[rows]
     return RankingData(
         data.X[rows], data.y[rows], data.qid[rows], feature_names=data.feature_names,
@@ -264,10 +272,17 @@ def _only(data: RankingData, rows: Any) -> RankingData:
     )  # fmt: skip
 
 
-def _measures(model: Model, data: RankingData, measures: Any) -> dict[str, Measured]:
-    """Measure today's documents beside what was measured when the model was trained."""
+def _measures(
+    model: Model, data: RankingData, measures: Any, *, clicked: bool
+) -> dict[str, Measured]:
+    """Measure today's documents beside what was measured when the model was trained.
+
+    Clicks and judgments are not compared: they are other labels.
+    """
     training = model.provenance.get("training") or {}
     row, told = training.get("held_out") or {}, model.provenance.get("measures") or {}
+    if clicked != bool(training.get("clicks")):
+        row = told = {}
     found = evaluate(data, model.predict(data), measures=measures)
     out = {}
     for name, values in found.per_query.items():

@@ -33,7 +33,7 @@ class Ranking:
     labels : array
         NaN where a document has none.
     documents : list of str
-        Ids, or rows of the query.
+        Ids, or rows of the data.
     order : array of int64
         The rows, best first.
     """
@@ -123,10 +123,10 @@ def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any =
         some = ", ".join(map(str, documents.query_ids[:3].tolist()))
         raise InputError(f"there is no query {query!r} in the data, whose first are {some}")
     part = documents.queries[found[:1]]
-    told = model.explain(part)
+    told, rows = model.explain(part), range(*documents.query_ptr[found[0] : found[0] + 2].tolist())
     return Ranking(
         model, part.query_ids[0], told, read_values(model, part), part.y,
-        names_of(part, range(len(part))), told.ranked(0),
+        names_of(documents, rows), told.ranked(0),
     )  # fmt: skip
 
 

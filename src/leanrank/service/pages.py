@@ -29,6 +29,7 @@ STYLE = """
 main > section:first-child > p { font-size: 1.12rem; line-height: 1.5; }
 tbody th { min-width: 5.5rem; }
 td:nth-child(n + 6):last-child, th:nth-child(n + 6):last-child { text-align: left; }
+td:nth-child(6):last-child { white-space: normal; min-width: 5.6rem; }
 """
 
 
@@ -71,7 +72,8 @@ def diff_sections(found: Diff) -> list[Section]:
             "Is it better?",
             heads=("", "old", "new", "change", "95 % interval", "p", "won:lost"),
             rows=measures,
-            note="p: paired randomisation test. Clicks are per list, by each estimator.",
+            note="p: paired randomisation test."
+            + " Clicks are per list, by each estimator." * bool(found.clicks),
         ),
         Section(
             "How much do rankings change?",
@@ -88,6 +90,10 @@ def diff_sections(found: Diff) -> list[Section]:
             "queries; share of the variance of the change.",
         ),
     ]
+    note = (
+        "Rise: of the score, in standard deviations, relative to the mean of these documents; by: "
+        "the terms that add most to it."
+    )
     for query in found.queries:
         rows = [
             [
@@ -99,7 +105,8 @@ def diff_sections(found: Diff) -> list[Section]:
         ]  # fmt: skip
         title = f"Ranks of query {query.query}, overlap {query.overlap:.2f}"
         heads = ("document", "old", "new", "label", "rise", "by")
-        sections.append(Section(title, heads=heads, rows=rows))
+        sections.append(Section(title, heads=heads, rows=rows, note=note))
+        note = ""  # once is enough
     return [*sections, Section("What could not be measured well?", items=found.notes)]
 
 

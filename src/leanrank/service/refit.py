@@ -7,6 +7,7 @@ reach: today's objective at yesterday's weights less that bound is the most that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from leanrank._jit import kernel_view
 from leanrank._typing import BoolArray, FloatArray
+from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
 from leanrank.designs.ramps import RampDesign, ramp_design
-from leanrank.errors import InputError
+from leanrank.errors import InputError, check_choice
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
@@ -25,6 +27,7 @@ from leanrank.model import Levels, Line, Model
 from leanrank.model.summary import with_summary
 from leanrank.model.writing import as_model
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.lean import LeanRanker
 from leanrank.rankers.lean_structure import (
     Record,
     Settings,
@@ -54,15 +57,24 @@ class Today:
         Of a LeanRanker.
     data : RankingData
         Documents with labels.
+    gain_weight : array, optional
+        Of the labels of a click log.
     loss : Loss, optional
         If the model was trained with an object; a name is known from the file.
     n_jobs : int, optional
     """
 
     def __init__(
-        self, model: Model, data: RankingData, *, loss: Any = None, n_jobs: int | None = None
+        self,
+        model: Model,
+        data: RankingData,
+        *,
+        gain_weight: FloatArray | None = None,
+        loss: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.model, self.data, self.record = model, data, Record.of(model)
+        self.clicked = gain_weight is not None
         made = model.provenance["parameters"]
         given = made["loss"] if loss is None else loss
         softmax = {"gain": made["gain"], "emphasis": self.record.emphasis}
@@ -73,6 +85,7 @@ class Today:
         self.labels = Labels(
             kernel_view(data.y), kernel_view(data.query_ptr), sample_weight=data.sample_weight,
             query_weight=data.query_weight, offset=data.offset,
+            gain_weight=None if gain_weight is None else kernel_view(gain_weight),
         )  # fmt: skip
         self.plan = self.loss.prepare(self.labels)
         if not (self.plan.scale > 0).any():
@@ -158,8 +171,11 @@ class Today:
         made = {k: v for k, v in model.provenance.items() if k not in ("data", "measures")}
         report = {"dual_gap": solution.gap, "objective": solution.objective}
         made["training"] = report | {"n_iter": solution.n_iter} | record
-        if "held_out" in (before := model.provenance["training"]):
+        before = model.provenance["training"]
+        if "held_out" in before and self.clicked == bool(before.get("clicks")):
             made["training"]["held_out"] = before["held_out"]  # of the same terms and strength
+        if self.clicked:
+            made["training"]["clicks"] = True
         if structure.ramps is None:
             weights = np.zeros(model.n_features)
             weights[features] = solution.w
@@ -231,6 +247,7 @@ def refit(
     y: Any = None,
     qid: Any = None,
     *,
+    structure: str = "same",
     tol: float = 1e-6,
     loss: Any = None,
     n_jobs: int | None = None,
@@ -240,9 +257,11 @@ def refit(
     Parameters
     ----------
     model : Model or fitted LeanRanker
-    data : RankingData, array or data frame
+    data : RankingData, ClickLog, array or data frame
     y, qid : array-like, optional
         Labels and queries of an array or frame.
+    structure : {"same", "again"}, default="same"
+        "again" chooses terms, knots and strength again, with the parameters of the model.
     tol : float, default=1e-6
         Relative duality gap.
     loss : Loss, optional
@@ -259,7 +278,25 @@ def refit(
     >>> today.term_names == yesterday.term_names, today.provenance["training"]["dual_gap"] <= 1e-6
     (True, True)
     """
-    known = as_model(model)
+    known, gains = as_model(model), None
+    check_choice("structure", structure, ("same", "again"))
+    if structure == "again":
+        more = {"tol": tol, "n_jobs": n_jobs} | ({} if loss is None else {"loss": loss})
+        return _ranker_of(known).set_params(**more).fit(data, y, qid).to_model()
+    if isinstance(data, ClickLog):
+        (data, gains), y = data.labelled(y), None
     documents = documents_for(known, data, y, qid)
-    today = Today(known, documents, loss=loss, n_jobs=n_jobs)
+    today = Today(known, documents, gain_weight=gains, loss=loss, n_jobs=n_jobs)
     return today.model_of(today.solve(tol))
+
+
+def _ranker_of(model: Model) -> LeanRanker:
+    """Return a ranker with the parameters of a model; the keys of a mapping are texts in a file."""
+    Record.of(model)  # or say that no LeanRanker made it
+    parameters, names = dict(model.provenance["parameters"]), model.feature_names or ()
+    for name, given in parameters.items():
+        if isinstance(given, Mapping):
+            parameters[name] = {
+                key if key in names else int(key): value for key, value in given.items()
+            }
+    return LeanRanker(**parameters)
