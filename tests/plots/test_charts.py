@@ -1,7 +1,9 @@
 """Charts hold what they should show, and names are data in them, never code."""
 
 import json
+import re
 import sys
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -437,11 +439,16 @@ def test_a_category_has_a_bar_per_level_of_most_documents():
     ]] == ["3", "0.5", "other"]  # fmt: skip
 
 
-def test_a_saved_page_loads_nothing(tmp_path):
-    chart = Model(1, {0: Ramps((0.0, 1.0), (1.0,))}, ("a",)).plot()
-    chart.save(str(tmp_path / "chart.html"))
-    page = (tmp_path / "chart.html").read_text(encoding="utf-8")
-    assert "<script src=" not in page
-    assert "vega-embed" in page
-    chart.save(str(tmp_path / "chart.svg"))
+@pytest.mark.parametrize("draw", [Model.plot, plots.features])
+def test_a_saved_page_loads_nothing(draw, tmp_path):
+    data = make_ranking(5, 4, 3, random_state=0)
+    chart = draw(Model(3, {0: Ramps((0.0, 1.0), (1.0,))}, ("a", "b", "c")), data)
+    for one in (chart, chart.properties(background="white")):
+        one.save(str(tmp_path / "chart.html"))
+        page = (tmp_path / "chart.html").read_text(encoding="utf-8")
+        assert not re.search(r"<script[^>]*\bsrc\b|<link\b", page)
+        assert "vega-embed" in page
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # only pages take the option that holds the scripts
+        chart.save(str(tmp_path / "chart.svg"))
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")

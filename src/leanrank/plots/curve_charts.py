@@ -26,6 +26,7 @@ from leanrank.plots.parts import (
     names_of,
     numbers,
     numeric_rows,
+    offline,
     shown_range,
     some_documents,
     theme,
@@ -110,7 +111,7 @@ def curves(
         for at, part in enumerate(pairs)
     ]
     chart = alt.vconcat(*rows).resolve_scale(color="independent", size="independent")
-    return chart.configure(**theme())
+    return offline(chart.configure(**theme()))
 
 
 def curve_parts(

@@ -48,15 +48,16 @@ def finished(chart: Any, width: int | str, height: Any) -> Any:
 
     if width == "container":
         chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
-    return _offline(chart.properties(width=width, height=height).configure(**theme()))
+    return offline(chart.properties(width=width, height=height).configure(**theme()))
 
 
-def _offline(chart: Any) -> Any:
+def offline(chart: Any) -> Any:
     """Let ``save`` write pages that hold their scripts instead of loading them."""
     kind = type(chart)
 
-    def save(self: Any, fp: Any, *args: Any, **options: Any) -> None:
-        kind.save(self, fp, *args, **{"inline": True, **options})
+    def save(self: Any, fp: Any, format: str | None = None, **options: Any) -> None:
+        page = {"inline": True} if (format or str(fp)).endswith("html") else {}
+        kind.save(self, fp, format, **{**page, **options})
 
     object.__setattr__(chart, "__class__", type(kind.__name__, (kind,), {"save": save}))
     return chart
