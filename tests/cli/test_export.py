@@ -1,6 +1,7 @@
 """``leanrank export``."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,17 @@ def test_training_knows_fill_values_and_the_target(run, files):
     assert (done.code, "solr cannot compute --scale query-minmax" in done.err) == (2, True)
     done = run(*fitted, "--fill", "1", "--to", "hybrid:qdrant")
     assert (done.code, "leanrank fuse" in done.err) == (2, True)
+
+
+def test_tune_tries_no_model_that_is_too_large_for_its_target(run, files, monkeypatch):
+    """As many features as an expression of the target can have, without a limit of one's own."""
+    monkeypatch.setitem(TARGETS, "sql:sqlite", replace(TARGETS["sql:sqlite"], most_terms=2))
+    words = ["tune", "train.txt", "--systems", "domination", "--trials", "2", "-m", "m.json"]
+    assert run(*words).code == 0
+    assert load_model("m.json").n_nonzero > 2
+    done = run(*words, "--to", "sql:sqlite")
+    assert done.code == 0, done.err
+    assert load_model("m.json").n_nonzero <= 2
 
 
 def test_tune_fills_before_it_judges(run, files):

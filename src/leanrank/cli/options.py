@@ -45,6 +45,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -126,18 +127,19 @@ def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
     return named.get("", named) or None
 
 
-def check_target(target: str | None, scale: str | None) -> None:
-    """Reject what a target of ``export`` cannot run before the work."""
+def check_target(target: str | None, scale: str | None) -> float:
+    """Reject what a target of ``export`` cannot run; return how many features it takes."""
     from leanrank.model.export.targets import find_target
 
     if target is None:
-        return
+        return math.inf
     to = find_target(target)
     if not to.curves:
         raise InputError(f"the weights of {target} are learned from runs: use leanrank fuse")
     if scale is not None and scale.startswith("query-") and scale not in to.scalers:
         able = ", ".join(["none, standard, minmax", *to.scalers])
         raise InputError(f"{target} cannot compute --scale {scale}: choose from {able}")
+    return to.most_terms
 
 
 def check_exportable(target: str | None, model: Model, data: RankingData) -> None:

@@ -101,7 +101,7 @@ def tune(
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
-    options.check_target(target, scale)
+    most = options.check_target(target, scale)
     names = _systems(systems)
     with screen.progress() as tell:
         from leanrank.metrics.judge import Judge
@@ -115,6 +115,8 @@ def tune(
             if file is not None:
                 raw[name] = read_data(file, format, read, n_features=n_features)
         table = read_costs(costs, raw["training"].feature_names, n_features)
+        if n_features > most:
+            max_features = int(min(max_features or most, most))
         gaps = fill_values(raw["training"], options.parse_fill(fill) or {})
         parts = {name: with_fill(part, gaps) for name, part in raw.items()}
         study = search(

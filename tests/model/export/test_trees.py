@@ -137,6 +137,12 @@ def test_an_existing_feature_set_is_used(documents):
     filled = documents.replace(X=np.nan_to_num(documents.X))
     assert verify_export(model, "opensearch-ltr", filled, featureset="web").difference < 2e-7
     solr = json.loads(export_model(model, "solr", featureset="web"))
+    for made_for in (text, solr):
+        assert any("count as 0: steps, kind" in note for note in made_for["notes"])
+    assert "count as 0" not in export_model(Model(1, {0: Line(2.0)}), "solr", featureset="web")
+    gaps = verify_export(model, "solr", documents, featureset="web")
+    assert gaps.model_difference > 0.1
+    assert not gaps.agrees
     assert "features" not in solr
     assert solr["model"]["body"]["store"] == "web"
 

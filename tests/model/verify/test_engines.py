@@ -239,7 +239,7 @@ def test_standard_sql_in_more_than_one_database(target):
 def test_expressions_for_generated_columns_and_indexes():
     """And a view that is made again after a column was added."""
     at_hand("sql:postgres")
-    from leanrank.model.verify.databases import _lines, postgres_server
+    from leanrank.model.verify.databases import called, postgres_server
 
     given = typed_table(3)
     plain = TYPED.replace(curves={0: TYPED.curves[0], 4: TYPED.curves[4]})
@@ -255,7 +255,7 @@ def test_expressions_for_generated_columns_and_indexes():
         "COPY (SELECT leanrank_score FROM leanrank) TO STDOUT;\n"
     )
     with postgres_server() as psql:
-        found = list(map(float, _lines(psql, script)))
+        found = list(map(float, called(psql, script.encode()).split()))
     assert found == 2 * [0.3 + 0.3 * 2, 0.15 + 0.0, 0.0 + 0.3 * 0.125]
     scaled = plain.replace(normalizer={"kind": "query-minmax"}, fill={})
     with pytest.raises(InputError, match="leave --expression-only out"):

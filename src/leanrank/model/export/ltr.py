@@ -46,6 +46,12 @@ def write(formula: Formula, options: Options, target: Target) -> str | dict[str,
     notes: list[str] = []
     if options.featureset is None:
         notes.append(stored_fields(formula.names))
+    else:
+        absent = np.where(np.eye(len(formula.names)), np.nan, 0.0)
+        differs = formula.scores(absent) != formula.scores(0.0 * np.nan_to_num(absent))
+        if differs.any():
+            named = ", ".join(np.array(formula.names)[differs])
+            notes.append(f"where these are missing in the set, they count as 0: {named}")
     write_requests = _solr if target.dialect == "solr" else _plugin
     name, requests = write_requests(formula, options, target, notes)
     if not target.name.startswith("deploy:"):

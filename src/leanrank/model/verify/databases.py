@@ -9,6 +9,7 @@ import contextlib
 import glob
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -64,14 +65,9 @@ def duckdb(job: Job) -> tuple[str, FloatArray]:
 
 def postgres(job: Job) -> tuple[str, FloatArray]:
     """Run the view in a server that is started for it and listens on a local socket only."""
-    script = (
-        f"{_made(job, 'postgres', 'SCHEMA')}"
-        f"COPY (SELECT current_setting('server_version')) TO STDOUT;\n"
-        f"COPY ({select(job)}) TO STDOUT;\n"
-    )
-    with postgres_server() as psql:
-        version, *scores = _lines(psql, script)
-    return f"PostgreSQL {version}", np.array(list(map(float, scores)))
+    script = f"{_made(job, 'postgres', 'SCHEMA')}SHOW server_version;\n{select(job)};\n"
+    with postgres_server() as client:
+        return _version_and_scores("PostgreSQL", client, script)
 
 
 def mysql(job: Job) -> tuple[str, FloatArray]:
@@ -82,8 +78,13 @@ def mysql(job: Job) -> tuple[str, FloatArray]:
         f"SELECT VERSION();\n{select(job, '`')};\n"
     )
     with mariadb_server() as client:
-        version, *scores = _lines(client, script)
-    return f"MariaDB {version.partition('-')[0]}", np.array(list(map(float, scores)))
+        return _version_and_scores("MariaDB", client, script)
+
+
+def _version_and_scores(name: str, client: list[str], script: str) -> tuple[str, FloatArray]:
+    version, *scores = called(client, script.encode()).decode().split("\n")
+    number = re.match(r"[\d.]*", version)
+    return f"{name} {number and number[0]}", np.array(list(map(float, filter(None, scores))))
 
 
 def _made(job: Job, name: str, schema: str, nan: float | None = float("nan")) -> str:
@@ -124,7 +125,7 @@ def postgres_server() -> Iterator[list[str]]:
         data = ["-D", f"{folder}/data"]
         setup = [f"{programs}/initdb", *data, "-A", "trust", "-U", "leanrank", "-E", "UTF8"]
         server = [f"{programs}/postgres", *data, "-h", "", "-k", folder, "-F"]
-        client = [f"{programs}/psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder]
+        client = [f"{programs}/psql", "-qAt", "-v", "ON_ERROR_STOP=1", "-h", folder]
         client += ["-U", "leanrank", "postgres"]
         with _served([*setup, "--no-sync"], server, [*client, "-c", "SELECT 1"], **how):
             yield client
@@ -171,10 +172,6 @@ def _served(setup: list[str], server: list[str], ready: list[str], **how: Any) -
             yield
         finally:
             running.terminate()
-
-
-def _lines(words: list[str], script: str) -> list[str]:
-    return called(words, script.encode()).decode().strip().split("\n")
 
 
 def view(job: Job) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.data import RankingData
-from leanrank.data.logs import QUERY_FIELDS, Place, at, json_records
+from leanrank.data.logs import QUERY_FIELDS, Place, at, json_records, number
 from leanrank.data.sources import text_lines
 from leanrank.errors import InputError, ParseError
 
@@ -106,17 +106,11 @@ def _csv(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
 
 
 def _record(record: dict[str, Any], place: Place) -> tuple[str | None, str | None, float]:
-    score = _first(record, _SCORE)
-    try:
-        number = float(score) if not isinstance(score, bool) else math.nan
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise place.fault(f"the score is {score!r}: a finite number is expected")
+    score = number(_first(record, _SCORE), "score", place)
     document = _first(record, _DOCUMENT)
     if isinstance(document, str) and document.startswith("id:"):  # of Vespa
         document = document.partition("::")[2] or document
-    return _first(record, _QUERY), document, number
+    return _first(record, _QUERY), document, score
 
 
 def _first(record: dict[str, Any], keys: tuple[str, ...]) -> Any:
