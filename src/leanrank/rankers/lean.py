@@ -46,11 +46,9 @@ LINE_HEIGHT = 0.3
 WIDE = 1_000
 """Features of a sparse matrix above which each has a weight instead of a curve."""
 
-MANY_QUERIES, MANY_SEGMENTS = 400, 12
-"""Informative queries from which on curves have more segments than others; by nested folds."""
-
-JUMP_SEGMENTS = 32
-"""Segments of curves that may jump, with enough documents: a jump is within one of them."""
+MANY_QUERIES, MANY_SEGMENTS, JUMP_SEGMENTS = 400, 12, 32
+"""Informative queries from which on curves have more segments, how many, and how many of curves
+that may jump, with enough documents; by nested folds."""
 
 AUTO_PAIRS = 20
 
@@ -72,8 +70,8 @@ class LeanRanker(BaseRanker):
     max_features : int, optional
         Most features that the model may read.
     max_pairs : int or "auto", default="auto"
-        Most surfaces of two features; "auto" is 20. They are kept only if the held-out loss falls
-        by more than its standard error, each model on the scale that suits it best.
+        Most surfaces of two features; "auto" is 20. They are kept only if they put more pairs of
+        documents of held-out queries in the right order, by more than the standard error.
     heredity : bool, default=True
         Whether a pair needs a curve of both of its features in the model. A column with one value
         per query has none, and is always tried beside the others: such a pair is a weight that

@@ -22,7 +22,7 @@ from leanrank.losses.listnet import ListNetPlan
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean_structure import Settings, Structure, parts_within
 from leanrank.rankers.path import alpha_max
-from leanrank.rankers.surfaces import find_pairs, rescaled
+from leanrank.rankers.surfaces import find_pairs
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
@@ -83,13 +83,6 @@ class Part:
         problem, penalty = self.problem(structure), self.search.settings.penalty(structure)
         self.top, w = alpha_max(problem, penalty)
         return problem, penalty, w
-
-    def losses(self, u: FloatArray) -> FloatArray:
-        """Return the loss of each held-out query at scores of all documents."""
-        search = self.search
-        g = np.zeros(len(u))
-        found = [search.loss.evaluate(search.plan, q, q + 1, u, g) for q in self.queries.tolist()]
-        return np.array(found) / (search.share[self.queries] * search.total)
 
 
 @dataclass(frozen=True)
@@ -160,6 +153,12 @@ class Search:
         self.folds = [Part(self, held_out) for held_out in self.held_out]
         self.whole = Part(self, np.zeros(self.data.n_queries, dtype=bool))
 
+    def losses(self, u: FloatArray, queries: IntArray) -> FloatArray:
+        """Return the loss of some informative queries at scores of all documents."""
+        g = np.zeros(len(u))
+        found = [self.loss.evaluate(self.plan, q, q + 1, u, g) for q in queries.tolist()]
+        return np.array(found) / (self.share[queries] * self.total)
+
     def mean_and_error(self, values: FloatArray) -> tuple[float, float]:
         """Return the mean over held-out queries, by their weights, and its standard error."""
         known = ~np.isnan(values)
@@ -177,10 +176,12 @@ class Search:
         strengths = self.settings.strengths
         best: FloatArray | None = None
         known: tuple[int, float] | None = None
+        strongest = len(strengths)
         for choice, other in self.kinds.items():
             own_at, losses, own = self.path(other, known)
             loss, _ = self.mean_and_error(losses)
             report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})
+            strongest = min(strongest, own_at)
             gain, error = (1.0, 0.0) if best is None else self.mean_and_error(best - losses)
             if gain > error:
                 structure, at, best, weights = other, own_at, losses, own
@@ -188,8 +189,8 @@ class Search:
         for fold, w, top in zip(self.folds, weights, tops, strict=True):
             fold.structure, fold.w, fold.top = structure, w, top
         strength = self.fit_whole(structure, float(strengths[at]))
-        if self.settings.max_pairs and not structure.straight:
-            strength = self._with_pairs(at, report)
+        if self.settings.max_pairs:  # lines want a weaker penalty than whatever bends
+            strength = self._with_pairs(strongest, report) or strength
         return strength, self.sizes(strength)
 
     def fit_whole(self, structure: Structure, strength: float) -> float:
@@ -204,11 +205,12 @@ class Search:
         whole.w = whole.solve(problem, penalty, strength, w).w
         return strength
 
-    def _with_pairs(self, at: int, report: Callback) -> float:
-        """Add pairs to all parts if they lower the held-out loss; return the strength.
+    def _with_pairs(self, at: int, report: Callback) -> float | None:
+        """Add pairs to all parts if they improve the held-out rankings; return their strength.
 
-        A fold's pairs are found on its own training queries. Models are compared on the scale that
-        suits each best, so that pairs must change the order of documents for the better.
+        A fold's pairs are found on its own training queries. They must put more pairs of documents
+        in the right order: where gains are no exponential of a sum, as with labels cut from one,
+        the loss may fall by a change of scale, which moves no document.
         """
         strengths = self.settings.strengths
         found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
@@ -222,15 +224,15 @@ class Search:
             losses, weights = self._fitted_folds(begun, strength, weights)
             tried.append((self.mean_and_error(losses)[0], strength, weights))
         loss, strength, weights = min(tried, key=lambda each: each[0])
-        curves, surfaces = self.unjudged(), self.unjudged()
+        curves, surfaces = (np.full(len(self.data.y), np.nan) for _ in range(2))
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
             for of, own, v in ((curves, fold.structure, fold.w), (surfaces, structure, w)):
-                of[fold.queries] = fold.losses(rescaled(self, fold, fold.problem(own).scores(v)))
-        gain, error = self.mean_and_error(curves - surfaces)
+                of[fold.rows] = fold.problem(own).scores(v)[fold.rows]
+        gain, error = self.mean_and_error(self.disorder(curves) - self.disorder(surfaces))
         told = {"strength": strength, "loss": loss, "gain": gain, "error": error}
         report({"choice": "pairs", **told})
         if not gain > error:
-            return float(strengths[at])
+            return None
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
             fold.structure, fold.w = structure, w
         whole = self.whole
@@ -251,7 +253,7 @@ class Search:
             for fold, run in zip(self.folds, runs, strict=True):
                 own, fitted, _ = next(run)
                 u = fold.problem(own).scores(fitted.w)
-                losses[fold.queries] = fold.losses(u)
+                losses[fold.queries] = self.losses(u, fold.queries)
                 scores[fold.rows] = u[fold.rows]
             row = self._row(structure, solution.w, losses, scores)
             found.append(Size(structure, solution, dropped, row))
@@ -291,6 +293,19 @@ class Search:
         """Return an empty table of held-out losses."""
         return np.full(self.data.n_queries, np.nan)
 
+    def disorder(self, scores: FloatArray) -> FloatArray:
+        """Return the share of pairs of documents in the wrong order, of each held-out query.
+
+        Scores are NaN where no fold holds a document out.
+        """
+        from leanrank.metrics import evaluate
+
+        out, known = self.unjudged(), ~np.isnan(scores)
+        y, qid = self.data.y[known], self.data.qid[known]
+        found = evaluate(y, scores[known], qid, measures="all_pairs_error").per_query
+        out[known[self.data.query_ptr[:-1]]] = found["all_pairs_error"]
+        return out
+
     def path(
         self, structure: Structure, known: tuple[int, float] | None = None
     ) -> tuple[int, FloatArray, list[FloatArray]]:
@@ -321,7 +336,7 @@ class Search:
         losses, weights = self.unjudged(), []
         for fold, (problem, penalty), start in zip(self.folds, problems, w, strict=True):
             weights.append(fold.solve(problem, penalty, strength, start).w)
-            losses[fold.queries] = fold.losses(problem.scores(weights[-1]))
+            losses[fold.queries] = self.losses(problem.scores(weights[-1]), fold.queries)
         return losses, weights
 
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:

@@ -9,18 +9,15 @@ import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
-from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import RampDesign, ramp_design
+from leanrank.designs.ramps import RampDesign
 from leanrank.designs.surfaces import PER_PAIR, screen
 from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 from leanrank.losses.base import Curvature, Loss, Plan
-from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.knots import directions
 from leanrank.rankers.lean_structure import Structure
 from leanrank.rankers.parameters import feature_number
-from leanrank.solvers.newton.solver import Newton
 
 if TYPE_CHECKING:
     from leanrank.rankers.lean_search import Part, Search
@@ -30,9 +27,6 @@ SCREENED_FEATURES = 40
 
 CANDIDATES = 120
 """Pairs that are fitted before the strongest are kept; set by ``benchmarks flagship``."""
-
-SCALE_SEGMENTS = 8
-"""Of the scale on which models with and without pairs are compared."""
 
 SCREENED_ROWS = 50_000
 """Most documents to screen on."""
@@ -109,22 +103,6 @@ def find_pairs(
     n_curved = structure.design.n_features
     own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
     return few, np.concatenate((w[:n_curved], own.ravel()))
-
-
-def rescaled(search: Search, part: Part, u: FloatArray) -> FloatArray:
-    """Return scores on the scale that fits a part's own queries best: h(u), with h rising.
-
-    Where gains are no exponential of a sum, as with labels cut from one, pairs could lower the loss
-    by changing the scale of the scores alone. The order stays, so that is not worth a pair.
-    """
-    own = u[np.repeat(part.weight > 0, np.diff(search.labels.query_ptr))]
-    knots = np.unique(np.quantile(own, np.linspace(0.0, 1.0, SCALE_SEGMENTS + 1)))
-    if len(knots) < 2:
-        return u
-    design = ramp_design(u[:, None], RampColumns((knots,), np.zeros(1, bool)), search.executor)
-    problem = MemoryProblem(design, search.loss, part.plan, search.executor)
-    penalty = ElasticNet.build(1e-6, 1.0, len(knots) - 1, signs=np.ones(len(knots) - 1))
-    return problem.scores(Newton(1e-5, max_iter=100).solve(problem, penalty, np.diff(knots)).w)
 
 
 def _screened(
