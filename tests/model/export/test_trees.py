@@ -67,6 +67,15 @@ def test_levels_of_a_shifted_feature_stay_apart(documents):
     assert found.model_difference < 2e-7
 
 
+def test_lightgbm_explains_the_trees(documents):
+    lightgbm = pytest.importorskip("lightgbm")
+    booster = lightgbm.Booster(model_str=export_model(made(EXACT), "lightgbm"))
+    X = documents.X[:, [1, 2]]
+    parts = booster.predict(X, pred_contrib=True)
+    np.testing.assert_allclose(parts.sum(axis=1), booster.predict(X, raw_score=True), atol=1e-12)
+    assert booster.feature_importance().min() > 0
+
+
 def test_the_emulator_has_the_bits_of_xgboost(documents):
     pytest.importorskip("xgboost")
     formula = formula_of(made(CURVES, PAIR))

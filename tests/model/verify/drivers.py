@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +22,30 @@ from leanrank.model.verify.runners import Engine, arrow_table
 
 def clickhouse(job):
     """Run the view in chDB, ClickHouse in a process of its own."""
-    return _in_process(job, _CLICKHOUSE)
+    return _on_files(job, '"', lambda folder: run_python(_CLICKHOUSE, folder, cwd=folder))
 
 
 def spark(job):
-    """Run the view in a local Spark session, in a process of its own."""
-    return _in_process(job, _SPARK)
+    """Run the view in one local Spark session for all jobs: it takes long to start."""
+
+    def ask(folder):
+        session = _spark_session()
+        session.stdin.write(f"{folder}\n")
+        session.stdin.flush()
+        said = session.stdout.readline()
+        if not said.startswith("Spark"):
+            raise InputError(f"the engine failed: {said.strip()}")
+        return said
+
+    return _on_files(job, "`", ask)
+
+
+@cache
+def _spark_session():
+    words = [sys.executable, "-c", _SPARK]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.Popen(words, text=True, cwd=tempfile.gettempdir(), env=env, **pipes)
 
 
 _CLICKHOUSE = """
@@ -45,34 +63,36 @@ with session.Session() as run:
 
 _SPARK = """
 import json, sys
+import pyarrow, pyarrow.parquet
 from pyspark.sql import SparkSession
-folder = sys.argv[1]
-table, view, select = json.load(open(f"{folder}/texts.json"))
 local = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 local = local.config("spark.driver.bindAddress", "127.0.0.1")
 local = local.config("spark.driver.host", "127.0.0.1")
 local = local.config("spark.sql.shuffle.partitions", "1").config("spark.log.level", "ERROR")
 run = local.getOrCreate()
-run.read.parquet(f"{folder}/in.parquet").createOrReplaceTempView(table.strip("`"))
-run.sql(view)
-import pyarrow, pyarrow.parquet
-scores = [row[0] for row in run.sql(select).collect()]
-pyarrow.parquet.write_table(pyarrow.table({"score": scores}), f"{folder}/out.parquet")
-print("Spark", run.version)
+for folder in map(str.strip, sys.stdin):
+    table, view, select = json.load(open(f"{folder}/texts.json"))
+    try:
+        run.read.parquet(f"{folder}/in.parquet").createOrReplaceTempView(table.strip("`"))
+        run.sql(view)
+        scores = [row[0] for row in run.sql(select).collect()]
+        pyarrow.parquet.write_table(pyarrow.table({"score": scores}), f"{folder}/out.parquet")
+        print("Spark", run.version, flush=True)
+    except Exception as error:
+        print(str(error).replace("\\n", " "), flush=True)
 run.stop()
 """
 
 
-def _in_process(job, script):
+def _on_files(job, quote, run):
     import pyarrow.parquet
 
-    quote = "`" if script is _SPARK else '"'
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.parquet.write_table(arrow_table(job), f"{folder}/in.parquet")
         table = quote + job.options.table + quote
         texts = table, view(job).rstrip(";"), select(job, quote)
         Path(folder, "texts.json").write_text(json.dumps(texts))  # too long for a command line
-        said = run_python(script, folder, cwd=folder)
+        said = run(folder)
         scores = pyarrow.parquet.read_table(f"{folder}/out.parquet").column(0).to_numpy()
     return said.strip().split("\n")[-1], scores
 
@@ -80,8 +100,7 @@ def _in_process(job, script):
 def run_python(script, *arguments, cwd):
     """Run a script in another interpreter, which ends with it; return what it printed."""
     words = [sys.executable, "-c", script, *arguments]
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd)
     if done.returncode != 0:
         last = done.stderr.strip().split("\n")[-1]
         raise InputError(f"the engine failed: {last}")

@@ -45,11 +45,14 @@ def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
         places = [next(numbers[not isinstance(node, Split)]) for node in nodes]
         rows: dict[str, list[Any]] = {
             "split_feature": [node.feature for node in splits],
+            "split_gain": [1] * len(splits),
             "threshold": [_LEAST[False] if s.threshold is None else s.threshold for s in splits],
             "decision_type": [10 if node.threshold is None else 8 for node in splits],
             "left_child": [places[node.left] for node in splits],
             "right_child": [places[node.right] for node in splits],
             "leaf_value": leaves,
+            "leaf_count": [1] * len(leaves),
+            "internal_count": [1] * len(splits),
         }
         if not splits:
             rows = {"leaf_value": leaves}
