@@ -1,4 +1,4 @@
-"""Finding a model's features in the caller's data, by name or by position."""
+"""From the caller's data to the features that a model's terms read: found, filled and scaled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data import RankingData
 from leanrank.data.grouping import as_matrix
-from leanrank.errors import ModelError, first_repeated
+from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
 from leanrank.model.terms import Levels
 
 if TYPE_CHECKING:
@@ -119,6 +119,57 @@ class Table:
 
 
 _numbers = partial(np.asarray, dtype=np.float64)
+
+
+def prepared(model: Model, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:
+    """Return the features as the terms of a model see them, the columns in use, and the queries."""
+    if isinstance(X, RankingData):
+        if qid is not None:
+            raise InputError("qid was given beside a RankingData, which has its own queries")
+        qid = X.qid
+    elif qid is None and model.needs_qid:
+        raise ModelError(
+            f"the model scales features within each query ({model.scaler.kind}): give qid, "
+            "one per row; for one query, a list of equal values"
+        )
+    unscaled = model.scaler is None
+    wanted = model.indices if unscaled else np.arange(model.n_features, dtype=np.int64)
+    matrix, columns = Table.of(X).take(model, wanted)
+    if not unscaled or model.fill:
+        matrix, columns = matrix if columns is None else matrix[:, columns], None
+    if model.fill:
+        gaps = {at: model.fill[f] for at, f in enumerate(wanted.tolist()) if f in model.fill}
+        matrix = fill_gaps(matrix, gaps)
+    return (matrix, columns, qid) if unscaled else (_scaled(model, matrix, qid), model.indices, qid)
+
+
+def _scaled(model: Model, matrix: Matrix, qid: Any) -> Matrix:
+    """Return scaled features; no scaler reads or changes a category."""
+    categories = [at for at, one in model.curves.items() if isinstance(one, Levels)]
+    if categories:
+        matrix = np.array(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+        levels = matrix[:, categories]
+        matrix[:, categories] = 0.0
+    try:
+        scaled = model.scaler.transform(matrix, qid=qid)
+    except LeanrankError:
+        raise
+    except ValueError as error:  # scikit-learn's own checks
+        raise InputError(f"the features cannot be normalised: {error}") from error
+    if categories:
+        scaled[:, categories] = levels
+    return scaled
+
+
+def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
+    """Return a copy of a matrix with numbers instead of missing values, by column."""
+    known = np.full(X.shape[1], np.nan)
+    known[list(fill)] = list(fill.values())
+    if isinstance(X, np.ndarray):
+        return np.where(np.isnan(X), known, X)
+    filled = X.copy()
+    filled.data = np.where(np.isnan(filled.data), known[filled.indices], filled.data)
+    return filled
 
 
 def used_features(model: Model, data: Any) -> FloatArray:

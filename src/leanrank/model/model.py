@@ -16,9 +16,9 @@ import numpy as np
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, counted, feature_name
-from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
+from leanrank.errors import InputError, ModelError, first_repeated
 from leanrank.execution import cached_property
-from leanrank.model.alignment import Table
+from leanrank.model.alignment import prepared
 from leanrank.model.curves import Curve, Line
 from leanrank.model.provenance import plain_json, to_json_values
 from leanrank.model.scoring import TermSum, rank_within_queries
@@ -205,7 +205,7 @@ class Model:
     @property
     def needs_qid(self) -> bool:
         """Whether a score depends on the other documents of its query."""
-        return self._normalizer is not None and bool(self._normalizer.per_query)
+        return self.scaler is not None and bool(self.scaler.per_query)
 
     def predict(self, X: Any, qid: Any = None) -> FloatArray:
         """Score documents; within a query, higher is better.
@@ -373,40 +373,7 @@ class Model:
 
     def prepared(self, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:
         """Return the features as the terms see them, the columns in use, and the queries."""
-        if isinstance(X, RankingData):
-            if qid is not None:
-                raise InputError("qid was given beside a RankingData, which has its own queries")
-            qid = X.qid
-        elif qid is None and self.needs_qid:
-            raise ModelError(
-                f"the model scales features within each query ({self._normalizer.kind}): give qid, "
-                "one per row; for one query, a list of equal values"
-            )
-        table = Table.of(X)
-        if self._normalizer is None:
-            return *self._filled(*table.take(self, self.indices), self.indices), qid
-        every = np.arange(self.n_features, dtype=np.int64)
-        matrix, columns = self._filled(*table.take(self, every), every)
-        ordered = matrix if columns is None else matrix[:, columns]
-        categories = [at for at, one in self.curves.items() if isinstance(one, Levels)]
-        if not categories:
-            return self._normalized(ordered, qid), self.indices, qid
-        dense = np.array(ordered if isinstance(ordered, np.ndarray) else ordered.toarray())
-        levels = dense[:, categories]
-        dense[:, categories] = 0.0  # no scaler reads or changes a category
-        scaled = self._normalized(dense, qid)
-        scaled[:, categories] = levels
-        return scaled, self.indices, qid
-
-    def _filled(
-        self, matrix: Matrix, columns: IntArray | None, features: IntArray
-    ) -> tuple[Matrix, IntArray | None]:
-        """Replace missing values of features that have a number for them."""
-        if not self.fill:
-            return matrix, columns
-        taken = matrix if columns is None else matrix[:, columns]
-        places = {at: self.fill[f] for at, f in enumerate(features.tolist()) if f in self.fill}
-        return fill_gaps(taken, places), None
+        return prepared(self, X, qid)
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
         scores = self.term_sum.scores(matrix, columns)
@@ -426,16 +393,9 @@ class Model:
                 raise InputError(f"feature {name!r} is {value} in row {row}: it must be finite")
         raise InputError(f"the score of row {row} is too large for a number")
 
-    def _normalized(self, X: Matrix, qid: Any) -> Matrix:
-        try:
-            return self._normalizer.transform(X, qid=qid)
-        except LeanrankError:
-            raise
-        except ValueError as error:  # scikit-learn's own checks
-            raise InputError(f"the features cannot be normalised: {error}") from error
-
     @cached_property
-    def _normalizer(self) -> Any:
+    def scaler(self) -> Any:
+        """The normaliser as an object; None without one."""
         if self.normalizer is None:
             return None
         from leanrank.data.scaling.normalizers import normalizer_from_dict
@@ -447,17 +407,6 @@ class Model:
                 f"the normalizer is for {width} features but n_features is {self.n_features}"
             )
         return made
-
-
-def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
-    """Return a copy of a matrix with numbers instead of missing values, by column."""
-    known = np.full(X.shape[1], np.nan)
-    known[list(fill)] = list(fill.values())
-    if isinstance(X, np.ndarray):
-        return np.where(np.isnan(X), known, X)
-    filled = X.copy()
-    filled.data = np.where(np.isnan(filled.data), known[filled.indices], filled.data)
-    return filled
 
 
 def _used_fill(model: Model) -> dict[int, float]:

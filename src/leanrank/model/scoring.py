@@ -41,6 +41,9 @@ def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = Non
 class TermSum:
     """A sum of terms, applied to blocks of rows.
 
+    Lines are one product, and curves in pieces are evaluated together: for ten documents, the time
+    of a curve is that of its calls of NumPy.
+
     Parameters
     ----------
     terms : list of pairs
@@ -50,63 +53,41 @@ class TermSum:
     def __init__(self, terms: Sequence[tuple[tuple[int, ...], Term]]) -> None:
         self.terms = terms
         straight = [isinstance(term, Line) and term.missing is None for _, term in terms]
-        lines = [terms[at] for at, found in enumerate(straight) if found]
+        lines = [term for term, found in zip(terms, straight, strict=True) if found]
+        others = [term for term, found in zip(terms, straight, strict=True) if not found]
         self._columns = np.array([columns[0] for columns, _ in lines], dtype=np.int64)
         self._weights = np.array([term.size for _, term in lines], dtype=np.float64)
-        self._bent = _Terms(terms, [at for at, found in enumerate(straight) if not found])
+        self._needed = sorted({column for columns, _ in others for column in columns})
+        inside = {column: at for at, column in enumerate(self._needed)}
+        self._others = [([inside[c] for c in columns], term) for columns, term in others]
+        bent = [(used[0], term) for used, term in self._others if isinstance(term, Bent)]
+        self._bent = [column for column, _ in bent]
+        self._cuts = [np.array(term.cuts) for _, term in bent]
+        self._starts = np.cumsum([0, *(len(cuts) + 1 for cuts in self._cuts)])[:-1, None]
+        self._pieces = [np.concatenate(p) for p in zip(*(t.pieces for _, t in bent), strict=True)]
+        missing = [np.nan if term.missing is None else term.missing for _, term in bent]
+        self._missing = np.array(missing, dtype=np.float64)[:, None]
 
     def scores(self, X: Matrix, columns: IntArray | None) -> FloatArray:
         """Return the scores of rows; ``columns`` are those that are used, None: all in order."""
-        if not self._bent.chosen:
+        if not self._others:
             return weighted_sums(X, self._weights, columns)
         lines = self._columns if columns is None else columns[self._columns]
+        needed = self._needed if columns is None else columns[self._needed]
         scores = weighted_sums(X, self._weights, lines)
-        for rows, _, added in self._bent.added(X, columns):
-            scores[rows] += added
+        for rows, features in _blocks(X, needed):
+            bent = iter(self._in_pieces(features[self._bent]))
+            for used, term in self._others:
+                scores[rows] += next(bent) if isinstance(term, Bent) else term(*features[used])
         return scores
 
     def contributions(self, X: Matrix, columns: IntArray | None) -> FloatArray:
         """Return what each term adds to the score of each row."""
         parts = np.zeros((X.shape[0], len(self.terms)))
-        for rows, at, added in _Terms(self.terms, range(len(self.terms))).added(X, columns):
-            parts[rows, at] = added
+        for rows, features in _blocks(X, columns):
+            for at, (used, term) in enumerate(self.terms):
+                parts[rows, at] = term(*features[list(used)])
         return parts
-
-
-class _Terms:
-    """Some terms of a model; its ramps and steps are evaluated together.
-
-    For ten documents, the time of a curve is that of its calls of NumPy.
-    """
-
-    def __init__(
-        self, terms: Sequence[tuple[tuple[int, ...], Term]], chosen: Sequence[int]
-    ) -> None:
-        self.chosen = chosen
-        self._needed = sorted({column for at in chosen for column in terms[at][0]})
-        inside = {column: at for at, column in enumerate(self._needed)}
-        self._terms = [(at, [inside[c] for c in terms[at][0]], terms[at][1]) for at in chosen]
-        bent = [(at, used[0], t) for at, used, t in self._terms if isinstance(t, Bent)]
-        self._rows = {at: row for row, (at, _, _) in enumerate(bent)}
-        self._columns = [column for _, column, _ in bent]
-        self._cuts = [np.array(term.cuts) for *_, term in bent]
-        self._starts = np.cumsum([0, *(len(cuts) + 1 for cuts in self._cuts)])[:-1, None]
-        self._pieces = [np.concatenate(p) for p in zip(*(t.pieces for *_, t in bent), strict=True)]
-        missing = [np.nan if t.missing is None else t.missing for *_, t in bent]
-        self._missing = np.array(missing, dtype=np.float64)[:, None]
-
-    def added(self, X: Matrix, columns: IntArray | None) -> Iterator[tuple[slice, int, FloatArray]]:
-        """Yield rows, a term, and what it adds to their scores, in the order of the terms."""
-        needed = self._needed if columns is None else columns[self._needed]
-        for r0, r1 in row_blocks(X.shape[0]):
-            block = X[r0:r1][:, needed]
-            if not isinstance(block, np.ndarray):
-                block = block.toarray()  # a block at a time: never large
-            features = block.T.astype(np.float64, order="C")
-            together = self._in_pieces(features[self._columns])
-            for at, used, term in self._terms:
-                row = self._rows.get(at)
-                yield slice(r0, r1), at, term(*features[used]) if row is None else together[row]
 
     def _in_pieces(self, x: FloatArray) -> FloatArray:
         """Return the values of all curves in pieces, one row each, as the curves do."""
@@ -118,6 +99,15 @@ class _Terms:
             out = on_pieces(x, above, self._pieces)
         np.copyto(out, self._missing, where=np.isnan(x))
         return out
+
+
+def _blocks(X: Matrix, columns: Any) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield blocks of rows, and some features of each as rows of a dense array."""
+    for r0, r1 in row_blocks(X.shape[0]):
+        block = X[r0:r1] if columns is None else X[r0:r1][:, columns]
+        if not isinstance(block, np.ndarray):
+            block = block.toarray()  # a block at a time: never large
+        yield slice(r0, r1), block.T.astype(np.float64, order="C")
 
 
 def rank_within_queries(scores: FloatArray, qid: Any) -> IntArray:

@@ -12,7 +12,8 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
-from leanrank.model.model import Model, fill_gaps
+from leanrank.model.alignment import fill_gaps
+from leanrank.model.model import Model
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
