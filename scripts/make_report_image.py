@@ -25,7 +25,9 @@ SIZE = {"width": 1000, "height": 1500}
 def main(target: Path = TARGET) -> None:
     """Search the sample set, write its report, and photograph the top of it."""
     train, vali, test = load_sample()
-    study = tune(train, vali, systems=["lean", "domination", "greedyrankrls"], trials=6, max_features=8)
+    study = tune(
+        train, vali, systems=["lean", "domination", "greedyrankrls"], trials=6, max_features=8
+    )
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         write_report(study, page, test=test, title="The sample set")
