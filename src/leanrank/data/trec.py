@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,30 @@ from leanrank.data.sources import compressed, parse_number, shown_name, text_lin
 from leanrank.errors import InputError, ParseError
 
 
-@dataclass(frozen=True)
-class Run:
+class _Table:
+    """One row per document and query, in any order, with a number: the columns of both files."""
+
+    qid: AnyArray
+    doc_id: AnyArray
+
+    def _check(self, numeric: str) -> None:
+        """Check the columns against each other; identifiers become text."""
+        qid = np.asarray(self.qid).astype(np.str_)
+        doc_id = one_dimensional(np.asarray(self.doc_id).astype(np.str_), "doc_id", len(qid))
+        rows = group_rows(None, len(qid))
+        numbers = one_per_row(getattr(self, numeric), numeric, rows, len(qid))
+        for name, values in (("qid", qid), ("doc_id", doc_id), (numeric, numbers)):
+            object.__setattr__(self, name, values)
+
+    def __repr__(self) -> str:
+        queries = counted(len(set(self.qid.tolist())), "query", "queries")
+        tag = f", tag {self.tag}" if hasattr(self, "tag") else ""
+        documents = counted(len(self.qid), "document")
+        return printable(f"{type(self).__name__}: {queries}, {documents}{tag}")
+
+
+@dataclass(frozen=True, repr=False)
+class Run(_Table):
     """What a system retrieved: one row per document and query, in any order.
 
     >>> Run(["q1", "q1"], ["d3", "d7"], [2.5, 1.0], tag="bm25")
@@ -33,14 +56,11 @@ class Run:
     tag: str = "leanrank"
 
     def __post_init__(self) -> None:
-        _set_columns(self, "score")
-
-    def __repr__(self) -> str:
-        return printable(f"Run: {_size(self)}, tag {self.tag}")
+        self._check("score")
 
 
-@dataclass(frozen=True)
-class Qrels:
+@dataclass(frozen=True, repr=False)
+class Qrels(_Table):
     """What was judged: one row per document and query, in any order.
 
     >>> Qrels(["q1", "q1"], ["d3", "d7"], [1, 0])
@@ -52,10 +72,7 @@ class Qrels:
     label: FloatArray
 
     def __post_init__(self) -> None:
-        _set_columns(self, "label")
-
-    def __repr__(self) -> str:
-        return f"Qrels: {_size(self)}"
+        self._check("label")
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
@@ -69,7 +86,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
 
 
 def load_qrels(path: str | os.PathLike[str]) -> Qrels:
-    """Read judgements: ``query iteration document label``, one document per line."""
+    """Read judgments: ``query iteration document label``, one document per line."""
     qids, docs, labels, _ = _read(path, "query iteration document label", "label")
     return Qrels(qids, docs, labels)
 
@@ -80,45 +97,34 @@ def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
     Scores are written so that they read back to the same bits. The file appears whole or not at
     all.
     """
-    _check_tokens(run.qid, "query")
-    _check_tokens(run.doc_id, "document id")
-    _check_tokens(np.array([run.tag]), "tag")
-    first = {qid: place for place, qid in enumerate(dict.fromkeys(run.qid.tolist()))}
     rank = _ranks(run.qid, run.doc_id, run.score)
-    place = np.array([first[qid] for qid in run.qid.tolist()], dtype=np.int64)
-    order = np.lexsort((rank, place))
-    with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        for row in order.tolist():
-            score = float(run.score[row])
-            line = f"{run.qid[row]} Q0 {run.doc_id[row]} {rank[row]} {score!r} {run.tag}\n"
-            out.write(line.encode())
+    first = {qid: at for at, qid in enumerate(dict.fromkeys(run.qid.tolist()))}
+    order = np.lexsort((rank, np.array([first[qid] for qid in run.qid.tolist()])))
+    columns = (each[order].tolist() for each in (run.qid, run.doc_id, rank, run.score))
+    rows = zip(*columns, strict=True)
+    lines = (f"{qid} Q0 {doc} {at} {score!r} {run.tag}\n" for qid, doc, at, score in rows)
+    _write(path, lines, {"query": run.qid, "document id": run.doc_id, "tag": np.array([run.tag])})
 
 
 def dump_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
-    """Write judgements in the order given; whole labels are written without a decimal point."""
-    _check_tokens(qrels.qid, "query")
-    _check_tokens(qrels.doc_id, "document id")
+    """Write judgments in the order given; whole labels are written without a decimal point."""
+    columns = (each.tolist() for each in (qrels.qid, qrels.doc_id, qrels.label))
+    rows = zip(*columns, strict=True)
+    lines = (f"{qid} 0 {doc} {repr(label).removesuffix('.0')}\n" for qid, doc, label in rows)
+    _write(path, lines, {"query": qrels.qid, "document id": qrels.doc_id})
+
+
+def _write(
+    path: str | os.PathLike[str], lines: Iterable[str], tokens: Mapping[str, AnyArray]
+) -> None:
+    for what, names in tokens.items():
+        for name in dict.fromkeys(names.tolist()):
+            if not name or not name.isprintable() or " " in name:
+                raise InputError(
+                    f"the {what} {name!r} is empty or holds a blank or a control character"
+                )
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
-        for qid, doc, label in zip(
-            qrels.qid.tolist(), qrels.doc_id.tolist(), qrels.label.tolist(), strict=True
-        ):
-            shown = int(label) if label.is_integer() else repr(label)
-            out.write(f"{qid} 0 {doc} {shown}\n".encode())
-
-
-def _set_columns(table: Run | Qrels, numeric: str) -> None:
-    """Check the columns against each other; identifiers become text."""
-    qid = np.asarray(table.qid).astype(np.str_)
-    n_rows = len(qid)
-    doc_id = one_dimensional(np.asarray(table.doc_id).astype(np.str_), "doc_id", n_rows)
-    numbers = one_per_row(getattr(table, numeric), numeric, group_rows(None, n_rows), n_rows)
-    for name, values in (("qid", qid), ("doc_id", doc_id), (numeric, numbers)):
-        object.__setattr__(table, name, values)
-
-
-def _size(table: Run | Qrels) -> str:
-    queries = counted(len(set(table.qid.tolist())), "query", "queries")
-    return f"{queries}, {counted(len(table.qid), 'document')}"
+        out.writelines(line.encode() for line in lines)
 
 
 def _read(
@@ -143,14 +149,6 @@ def _read(
         last.append(fields[-1])
     qids, docs = (np.array([pair[at] for pair in pairs], np.str_) for at in (0, 1))
     return qids, docs, np.array(list(pairs.values()), float), last
-
-
-def _check_tokens(values: AnyArray, what: str) -> None:
-    for value in dict.fromkeys(values.tolist()):
-        if not value or not value.isprintable() or " " in value:
-            raise InputError(
-                f"the {what} {value!r} is empty or holds a blank or a control character"
-            )
 
 
 SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
@@ -208,40 +206,41 @@ class RunPool:
             for query, document, label in rows:
                 judged.setdefault(query, {})[document] = label
         index: dict[tuple[str, str], int] = {}
-        columns, unjudged_queries = [], set()
+        columns, asked = [], set[str]()
         for name, run in runs.items():
             pairs = list(zip(run.qid.tolist(), run.doc_id.tolist(), strict=True))
             if len(set(pairs)) < len(pairs):
                 raise InputError(f"the run {name!r} lists a document twice for one query: keep one")
-            kept = np.array([qrels is None or query in judged for query, _ in pairs], dtype=bool)
-            unjudged_queries |= set(run.qid[~kept].tolist())
-            at = [index.setdefault(pairs[i], len(index)) for i in np.flatnonzero(kept).tolist()]
-            columns.append((kept, at))
+            asked.update(run.qid.tolist())
+            kept = [qrels is None or query in judged for query, _ in pairs]
+            at = [index.setdefault(pair, len(index)) for pair in compress(pairs, kept)]
+            columns.append((np.array(kept, dtype=bool), at))
         if not index:
             raise InputError("no run answers a query that was judged: compare the ids of queries")
         X = np.full((len(index), len(runs)), np.nan)
         rank = np.zeros(X.shape, dtype=np.int64)
-        for j, (run, (kept, at)) in enumerate(zip(runs.values(), columns, strict=True)):
-            X[at, j] = run.score[kept]
-            rank[at, j] = _ranks(run.qid[kept], run.doc_id[kept], run.score[kept])
+        for j, (run, (has, at)) in enumerate(zip(runs.values(), columns, strict=True)):
+            X[at, j] = run.score[has]
+            rank[at, j] = _ranks(run.qid[has], run.doc_id[has], run.score[has])
         qid, documents = (np.array([pair[at] for pair in index], np.str_) for at in (0, 1))
-        labels = [judged.get(query, {}).get(document) for query, document in index]
-        y = np.array([0.0 if label is None else label for label in labels])
+        y = np.array([judged.get(query, {}).get(document, 0.0) for query, document in index])
         data = RankingData(X, y, qid, doc_ids=documents, feature_names=runs)
         rank = rank if data.order is None else rank[data.order]
-        others = [
+        missed = [
             [label for document, label in judged.get(q, {}).items() if (q, document) not in index]
             for q in data.query_ids.tolist()
         ]
-        sizes = np.diff(data.query_ptr) + [len(each) for each in others]
         own = np.split(data.y, data.query_ptr[1:-1])
-        every = [value for pair in zip(own, others, strict=True) for value in pair]
-        ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        notes = []
-        if qrels is not None:
-            lost = len(judged.keys() - set(data.query_ids.tolist()))
-            notes = _notes(labels, others, len(unjudged_queries), lost, runs, rank, data)
-        return cls(data, rank, ptr, np.concatenate(every).astype(np.float64), tuple(notes))
+        labels = [np.append(*pair) for pair in zip(own, missed, strict=True)]
+        ptr = np.cumsum([0, *map(len, labels)], dtype=np.int64)
+        pool = cls(data, rank, ptr, np.concatenate(labels))
+        if qrels is None:
+            return pool
+        unjudged = sum(document not in judged[query] for query, document in index)
+        notes = _notes(
+            pool, asked, set(judged), unjudged, sum(y > 0 for each in missed for y in each)
+        )
+        return replace(pool, notes=tuple(notes))
 
     def queries(self, chosen: AnyArray) -> RunPool:
         """Return the pool of some queries, by a mask or ascending positions."""
@@ -275,15 +274,13 @@ class RunPool:
         def per_query(function: Any, values: FloatArray) -> FloatArray:
             return np.repeat(function.reduceat(values, starts, axis=0), sizes, axis=0)
 
-        if scaler == QDRANT:
-            own = np.broadcast_to(np.array(constant, dtype=np.float64), self.rank.shape)
-            return np.where(has, own / (own + self.rank), 0.0)
-        if scaler == "query-reciprocal-rank":
-            assert isinstance(constant, int)
-            return np.where(has, (constant + 1.0) / (constant + self.rank), 0.0)
+        if scaler in (QDRANT, "query-reciprocal-rank"):
+            own = np.array(constant, dtype=np.float64)
+            return np.where(has, (own + (scaler != QDRANT)) / (own + self.rank), 0.0)
         count = per_query(np.add, has.astype(np.float64))
+        n = np.maximum(count, 1.0)
         if scaler == "query-rank":
-            return np.where(has, 1.0 - (self.rank - 1.0) / np.maximum(count, 1.0), 0.0)
+            return np.where(has, 1.0 - (self.rank - 1.0) / n, 0.0)
         low = per_query(np.minimum, np.where(has, X, np.inf))
         high = per_query(np.maximum, np.where(has, X, -np.inf))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -292,8 +289,8 @@ class RunPool:
                 return np.where(has, share, 0.0)
             if scaler == "query-standard":
                 middle = np.where(has, X, 0.0)
-                centred = np.where(has, X - per_query(np.add, middle) / np.maximum(count, 1.0), 0.0)
-                spread = np.sqrt(per_query(np.add, centred**2) / np.maximum(count, 1.0))
+                centred = np.where(has, X - per_query(np.add, middle) / n, 0.0)
+                spread = np.sqrt(per_query(np.add, centred**2) / n)
                 z = np.where(spread > 0, centred / spread, 0.0)
                 floor = per_query(np.minimum, np.where(has, z, np.inf))
                 return np.where(has, z, np.where(count > 0, floor, 0.0))
@@ -305,14 +302,14 @@ class RunPool:
 
 
 def as_run(run: Any, name: str) -> Run:
-    """Make a run of a path or of a table with the columns qid, doc_id and score."""
+    """Return the run of a path, or of a table with the columns qid, doc_id and score."""
     if isinstance(run, (str, os.PathLike)):
         return load_run(run)
     return run if isinstance(run, Run) else Run(*_columns(run, "score", f"the run {name!r}"), name)
 
 
 def as_qrels(qrels: Any) -> Qrels:
-    """Make judgments of a path or of a table with the columns qid, doc_id and label."""
+    """Return the judgments of a path, or of a table with the columns qid, doc_id and label."""
     if isinstance(qrels, (str, os.PathLike)):
         from leanrank.data.logs.judgments import read_judgments
 
@@ -346,29 +343,21 @@ def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
 
 
 def _notes(
-    labels: list[float | None],
-    others: list[list[float]],
-    n_unjudged: int,
-    n_lost: int,
-    runs: Mapping[str, Run],
-    rank: IntArray,
-    data: RankingData,
-) -> list[str]:
-    """Return what was left out or assumed, and the runs that do not answer every query."""
-    unjudged = sum(label is None for label in labels)
-    missed = sum(label > 0 for one in others for label in one)
-    queries = counted(n_unjudged, "query", "queries")
-    lost = counted(n_lost, "judged query", "judged queries")
-    found = {
-        f"{queries} without judgments left out": n_unjudged,
-        f"{lost} left out that no run answers": n_lost,
-        f"{unjudged:,} of {counted(len(labels), 'retrieved document')} without a judgment count as "
-        "label 0": unjudged,
-        f"{counted(missed, 'relevant document')} not retrieved by any run: no weights can find "
-        "them": missed,
-    }
-    answers = (np.add.reduceat(rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
-    for name, n in zip(runs, answers.tolist(), strict=True):
-        whole = counted(data.n_queries, "query", "queries")
-        found[f"the run {name!r} answers {n:,} of {whole}"] = data.n_queries - n
-    return [note for note, count in found.items() if count]
+    pool: RunPool, asked: set[str], judged: set[str], n_unjudged: int, n_missed: int
+) -> Iterator[str]:
+    """Yield what was left out or assumed, and the runs that do not answer every query."""
+    data, queries = pool.data, ("query", "queries")
+    if n := len(asked - judged):
+        yield f"{counted(n, *queries)} without judgments left out"
+    if n := len(judged - asked):
+        yield f"{counted(n, 'judged query', 'judged queries')} left out that no run answers"
+    if n_unjudged:
+        documents = counted(len(data), "retrieved document")
+        yield f"{n_unjudged:,} of {documents} without a judgment count as label 0"
+    if n_missed:
+        documents = counted(n_missed, "relevant document")
+        yield f"{documents} not retrieved by any run: no weights can find them"
+    answers = (np.add.reduceat(pool.rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)
+    for name, n in zip(data.feature_names or (), answers.tolist(), strict=True):
+        if n < data.n_queries:
+            yield f"the run {name!r} answers {n:,} of {counted(data.n_queries, *queries)}"
