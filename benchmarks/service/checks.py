@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import tempfile
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Options, Table
+from benchmarks.harness import Kept, Options, Table
 from leanrank import LeanRanker
 from leanrank.data import RankingData, load_letor
 from leanrank.service.check import check
@@ -29,22 +32,27 @@ def fast() -> LeanRanker:
 
 
 def alarms(options: Options) -> Table:
+    """With ``--reports DIR`` divisions are kept there, and the next run goes on from them."""
     table = Table(f"Alarms of a check on the other half of the queries, {DIVISIONS} divisions")
-    for name, data in data_sets(options):
-        kinds: Counter[str] = Counter()
-        for seed in range(3 if options.quick else DIVISIONS):
-            order = np.random.default_rng(seed).permutation(data.n_queries)
-            first, second = np.array_split(order, 2)
-            model = fast().fit(data.queries[np.sort(first)]).to_model()
-            found = check(model, data.queries[np.sort(second)], random_state=seed)
-            kinds["any"] += bool(found.alarms)
-            kinds["features"] += bool(found.findings)
-            kinds["refit"] += found.needs_refit
-            kinds["measures"] += any("worse" in text for text in found.alarms)
-            print(name, seed, found.alarms, flush=True)
-        n = 3 if options.quick else DIVISIONS
-        table.add(data=name, queries=data.n_queries, **{k: kinds[k] / n for k in KINDS})
+    n = 3 if options.quick else DIVISIONS
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = Kept((options.reports or Path(scratch)) / "service-alarms.jsonl")
+        for name, data in data_sets(options):
+            found = [kept.get((name, seed), partial(_division, data, seed)) for seed in range(n)]
+            shares = {kind: sum(each[kind] for each in found) / n for kind in KINDS}
+            table.add(data=name, queries=data.n_queries, **shares)
     return table
+
+
+def _division(data: RankingData, seed: int) -> dict[str, Any]:
+    """Return which kinds of alarms the other half of the queries raises, and their texts."""
+    order = np.random.default_rng(seed).permutation(data.n_queries)
+    first, second = np.array_split(order, 2)
+    model = fast().fit(data.queries[np.sort(first)]).to_model()
+    found = check(model, data.queries[np.sort(second)], random_state=seed)
+    worse = any("worse" in text for text in found.alarms)
+    kinds = (bool(found.alarms), bool(found.findings), worse, found.needs_refit)
+    return {**dict(zip(KINDS, kinds, strict=True)), "texts": found.alarms}
 
 
 KINDS = ("any", "features", "measures", "refit")

@@ -387,11 +387,9 @@ class LeanRanker(BaseRanker):
         made["training"] = made.get("training", {}) | record | {"held_out": size.row}
         if self._clicked:  # what held-out queries are measured by
             made["training"]["clicks"] = True
-        more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
-        if structure.ramps is None:
-            return Model.from_coef(w, **more)
         curves, surfaces = terms_of(structure, w, search.settings.of_query)
-        return Model(len(structure.ramps.knots), curves, surfaces=surfaces, **more)
+        more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
+        return Model(structure.n_features, curves, surfaces=surfaces, **more)
 
     # what a user asks for
 

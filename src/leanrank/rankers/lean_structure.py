@@ -193,8 +193,9 @@ def parts_within(
 def terms_of(
     structure: Structure, w: FloatArray, of_query: Any
 ) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
-    """Return the curves and surfaces of a model with ramps."""
-    assert structure.ramps is not None
+    """Return the curves and surfaces of a model."""
+    if structure.ramps is None:
+        return dict(Model.from_coef(w).curves), {}
     if isinstance(structure.design, SurfaceDesign):
         return replace(structure.design.columns, of_query=of_query).terms(w)
     return structure.ramps.curves(w), {}

@@ -333,7 +333,9 @@ def _terms(
     models: tuple[Model, Model], parts: Sequence[RankingData]
 ) -> tuple[list[TermChange], tuple[float, float]]:
     """Return the terms of both models, and the standard deviations of their scores."""
-    old, new = _explained(models, [sampled_queries(part) for part in parts])
+    old, new = (
+        model.explain(sampled_queries(part)) for model, part in zip(models, parts, strict=True)
+    )
     spreads = _spread(old), _spread(new)
     change = _change(old, new, spreads)
     shares = [
@@ -349,12 +351,6 @@ def _terms(
         for name in map(str, change.features)
     ]  # fmt: skip
     return sorted(rows, key=lambda row: -abs(row.change_share)), spreads
-
-
-def _explained(
-    models: tuple[Model, Model], parts: Sequence[RankingData]
-) -> tuple[Explanation, Explanation]:
-    return models[0].explain(parts[0]), models[1].explain(parts[1])
 
 
 def _spread(parts: Explanation) -> float:
@@ -390,7 +386,8 @@ def _queries(
     found = []
     for query in queries.tolist():
         begin, end = parts[0].query_ptr[query : query + 2].tolist()
-        change = _change(*_explained(models, [part.queries[[query]] for part in parts]), spreads)
+        old, new = (m.explain(p.queries[[query]]) for m, p in zip(models, parts, strict=True))
+        change = _change(old, new, spreads)
         old_new, labels = ranks[:, begin:end], parts[0].y[begin:end]
         rows = np.flatnonzero((old_new <= k).any(axis=0))
         moved = change.contributions - change.contributions[rows].mean(axis=0)

@@ -176,23 +176,17 @@ class Today:
             made["training"]["held_out"] = before["held_out"]  # of the same terms and strength
         if self.clicked:
             made["training"]["clicks"] = True
-        if structure.ramps is None:
-            weights = np.zeros(model.n_features)
-            weights[features] = solution.w
-            new = Model.from_coef(weights)
-            new = model.replace(curves=new.curves, provenance=made, summary=None)
-        else:
-            design = getattr(structure.design, "curves", structure.design)
-            of_query: Any = False  # which features have one value per query, where pairs ask
-            if self.record.pairs and isinstance(design, RampDesign):
-                of_query = constant_in_queries(design.X, self.data.query_ptr)
-            curves, surfaces = terms_of(structure, solution.w, of_query)
-            new = model.replace(
-                curves={features[at]: curve for at, curve in curves.items()},
-                surfaces={(features[f], features[g]): one for (f, g), one in surfaces.items()},
-                provenance=made,
-                summary=None,
-            )
+        design = getattr(structure.design, "curves", structure.design)
+        of_query: Any = False  # which features have one value per query, where pairs ask
+        if self.record.pairs and isinstance(design, RampDesign):
+            of_query = constant_in_queries(design.X, self.data.query_ptr)
+        curves, surfaces = terms_of(structure, solution.w, of_query)
+        new = model.replace(
+            curves={features[at]: curve for at, curve in curves.items()},
+            surfaces={(features[f], features[g]): one for (f, g), one in surfaces.items()},
+            provenance=made,
+            summary=None,
+        )
         return new if model.summary is None else with_summary(new, self.data)
 
 
