@@ -443,3 +443,15 @@ def test_an_absent_package_is_named_alone(data, monkeypatch):
     )
     with pytest.raises(InputError, match=r"running sql:duckdb needs duckdb: pip install duckdb$"):
         verify_export(Model.from_coef(np.ones(data.n_features)), "sql:duckdb", data)
+
+
+def test_servers_side_by_side_share_no_folder():
+    """Two names of temporary tables were the same, and one server deleted that of the other."""
+    at_hand("sql:mysql")
+    from leanrank.model.verify.databases import called, mariadb_server
+
+    with mariadb_server() as first, mariadb_server() as second:
+        asked = b"SHOW VARIABLES LIKE 'tmpdir'"
+        folders = [called(client, asked).split()[1] for client in (first, second)]
+    assert len(set(folders)) == 2
+    assert b"/tmp" not in folders

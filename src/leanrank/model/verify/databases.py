@@ -152,7 +152,8 @@ def mariadb_server() -> Iterator[list[str]]:
         server = [program, *own, socket, "--skip-networking", "--innodb-flush-log-at-trx-commit=0"]
         client = ["mariadb", "--no-defaults", socket, "-uroot", "-N", "-B"]
         client.append("--default-character-set=utf8mb4")
-        with _served([*setup, "--skip-test-db"], server, [*client, "-e", "SELECT 1"]):
+        env = os.environ | {"TMPDIR": folder}  # servers side by side name temporary tables alike
+        with _served([*setup, "--skip-test-db"], server, [*client, "-e", "SELECT 1"], env=env):
             yield client
 
 
