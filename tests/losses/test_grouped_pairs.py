@@ -63,6 +63,20 @@ def test_groups_of_one_document_give_the_hessian_itself(kind, form, seed):
 
 
 @pytest.mark.parametrize("kind", LOSSES)
+def test_neighbouring_levels_are_merged_where_there_are_many(kind):
+    rng = np.random.default_rng(4)
+    y, ptr = np.append(rng.permutation(40), rng.integers(0, 5, 9)).astype(float), [0, 40, 49]
+    merged = np.where(np.arange(49) < 40, y * MOST_LEVELS // 40, y)
+    u, loss = rng.normal(size=49), kind()
+    plans = [loss.prepare(Labels(each, np.array(ptr), normalize="none")) for each in (y, merged)]
+    near, grouped = group_pairs(plans[0], getattr(loss, "margin", np.nan), group_size=0)
+    got, _ = score_hessian(near, grouped, u, [(0, 2)])
+    expected = np.empty((49, 49))
+    loss.products(plans[1], 0, 2, u, np.eye(49), expected)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize(("weighted", "ties"), [(False, False), (True, True)])
 def test_every_pair_has_the_number_of_its_groups(kind, weighted, ties):
     rng = np.random.default_rng(3)
@@ -127,8 +141,10 @@ def test_where_groups_would_save_nothing_there_are_none():
     loss = LogisticLoss()
     short = loss.prepare(Labels(rng.integers(0, 2, 400).astype(float), np.arange(0, 401, 20)))
     assert loss.grouped(short) is None
-    assert loss.grouped(loss.prepare(one_query(rng, 4_000, MOST_LEVELS + 1))) is None
-    assert loss.grouped(loss.prepare(one_query(rng, 4_000, MOST_LEVELS))) is not None
+    many = one_query(rng, 4_000, MOST_LEVELS + 1)
+    assert loss.grouped(loss.prepare(many)) is not None
+    table = np.ones((MOST_LEVELS + 1, MOST_LEVELS + 1))
+    assert LogisticLoss(table).grouped(LogisticLoss(table).prepare(many)) is None
     edges = Edges(np.array([1]), np.array([0]), np.ones(1))
     assert loss.grouped(loss.prepare(replace(one_query(rng, 4_000, 2), edges=edges))) is None
 

@@ -98,11 +98,6 @@ class Block(ABC):
     def cross(self, rows: tuple[int, int], values: FloatArray) -> FloatArray:
         """Compute X_Wᵀ values over some rows; each column of values adds up to 0 in a query."""
 
-    def dense(self, rows: tuple[int, int]) -> AnyArray | None:
-        """Return some rows as they are stored, or None if they are not stored densely."""
-        del rows
-        return None
-
     def weighed(
         self, curvature: Curvature, n_picked: int | None
     ) -> tuple[WeightedColumns, FloatArray]:
@@ -123,13 +118,10 @@ class WrittenBlock(Block):
 
     Attributes
     ----------
-    dtype : dtype
-        What X is stored in.
     rough : dtype
         What Hessians are added up in that need not be exact.
     """
 
-    dtype: Any
     rough: Any = np.float32
 
     @abstractmethod
@@ -157,10 +149,6 @@ class WrittenBlock(Block):
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Subtract the low-rank part."""
         return gram - low_rank
-
-    def dense(self, rows: tuple[int, int]) -> AnyArray:
-        """Write out some rows in the precision of X."""
-        return self.written(rows, self.dtype)
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Write out some rows of some columns."""

@@ -148,7 +148,7 @@ class DenseBlock(_Rows, WrittenBlock):
         self.whole = np.array_equal(self.stored, np.arange(X.shape[1]))
         self.n_features = len(features)
         self.n_bytes = self.n_rows * self.n_features * X.itemsize
-        self.dtype = self.rough = X.dtype
+        self.rough = X.dtype
 
     @cached_property
     def spread(self) -> FloatArray:
@@ -163,11 +163,6 @@ class DenseBlock(_Rows, WrittenBlock):
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
         """Subtract the low-rank part, and undo the scaling."""
         return (gram - low_rank) * np.outer(self.spread, self.spread)
-
-    def dense(self, rows: tuple[int, int]) -> AnyArray:
-        """Return some rows as they are stored."""
-        X = self.X[rows[0] : rows[1]]
-        return X if self.whole else X.take(self.stored, axis=1)
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
         """Copy some rows of some columns, less their anchors."""

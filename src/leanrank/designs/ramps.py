@@ -231,7 +231,7 @@ class RampBlock(_Binned, WrittenBlock):
         self.ramps = ramps = design.ramps if reads_all else design.ramps.restrict(used)
         self.own = own = _own_columns(design.ramps, ramps, used, columns)
         self.n_rows, self.n_features = len(X), len(columns)
-        self.n_bytes, self.dtype = X.nbytes + bins.nbytes, X.dtype
+        self.n_bytes = X.nbytes + bins.nbytes
         self.feature = ramps.feature[own]
         # the bin of a gap, a level or a ramp; a line begins where the first ramp does
         self.bin = np.where(ramps.is_gap[own], 0, own - ramps.starts[self.feature] + 1)

@@ -125,7 +125,7 @@ class SurfaceBlock(WrittenBlock):
         self.design, self.n_features = design, len(columns)
         curved = columns[columns < design.n_curved]
         self.curves: RampBlock = design.curves.take(curved)
-        self.n_bytes, self.dtype = self.curves.n_bytes, design.curves.X.dtype
+        self.n_bytes = self.curves.n_bytes
         self.own = columns[len(curved) :] - design.n_curved
 
     def matvec(self, v: FloatArray) -> FloatArray:

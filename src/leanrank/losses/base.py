@@ -18,8 +18,7 @@ curvature  the score Hessian as diag − low rank, into a ``Curvature``
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
-gram       the same from both sides, for a dense matrix; beside products, if a plan ``suits_gram``
-grouped    a loss with curvature and fold whose Hessian is close to this one's, if that saves time
+grouped    a loss and plan whose Hessian is close to this one's, if that saves time
 pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
@@ -267,29 +266,10 @@ class Loss(Part, ABC, Generic[P]):
         """Fill the score Hessian times the columns of D; D and out have these queries' rows."""
         raise NotImplementedError
 
-    def suits_gram(self, plan: P) -> bool:
-        """Return whether ``gram`` is available for a plan."""
-        del plan
-        return False
-
-    def gram(
-        self,
-        plan: P,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        X: AnyArray,
-        columns: tuple[int, int],
-        *,
-        exact: bool = False,
-    ) -> FloatArray:
-        """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only."""
-        raise NotImplementedError
-
     def grouped(self, plan: P) -> tuple[Loss[Any], Plan] | None:
-        """Return a loss with ``curvature`` and ``fold`` of nearly the same Hessian, and its plan.
+        """Return a loss of nearly the same Hessian, and its plan, for the Hessian of a model.
 
-        None where it would save nothing. It has no value: a model of this loss uses its Hessian.
+        None where it would save nothing.
         """
         raise NotImplementedError
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leanrank._jit import pair_function
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.losses import _pair_kernels as kernels
-from leanrank.losses._pair_gram import gram
 from leanrank.losses.base import Loss, Plan
 from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.pairs import (
@@ -103,30 +102,6 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
         """Return the approximate Hessian by groups of documents; None where it saves nothing."""
         return group_pairs(plan, self.margin)
-
-    def suits_gram(self, plan: PairPlan) -> bool:
-        """Return whether ``gram`` is available: edges have ``products`` only."""
-        return plan.edges is None
-
-    def gram(
-        self,
-        plan: PairPlan,
-        r0: int,
-        r1: int,
-        u: FloatArray,
-        X: AnyArray,
-        columns: tuple[int, int],
-        *,
-        exact: bool = False,
-    ) -> FloatArray:
-        """Return some columns of a G with G + Gᵀ = XᵀHX, X dense and of queries [r0, r1) only.
-
-        With very many levels, unless ``exact``, pairs of nearly equal labels are left out.
-        """
-        known = *level_arrays(plan), order_of(plan)
-        half: FloatArray = gram(*known, self.margin, r0, r1, u, X, *columns, exact)
-        half *= 2.0
-        return half
 
     def _dual(self, value: Any, leads: Any, a: float) -> Any:
         return a * (2.0 * value - leads) - a * a * value  # 2 a·margin·h − a² h²

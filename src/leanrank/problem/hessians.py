@@ -22,9 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.designs.base import Block, Design
+from leanrank.designs.base import Block, Design, WrittenBlock
 from leanrank.execution import (
-    ROWS_PER_RANGE,
     Executor,
     add_up,
     cached_property,
@@ -66,9 +65,7 @@ class Limits:
         Cells up to which, and documents per query from which, a sample is one of documents.
     piece_bytes, piece_share, fewest_columns : int
         Size of the columns that are multiplied by a Hessian at once, in bytes and as a part of X,
-        and their least number; set, as the next, by ``benchmarks pairwise``.
-    shared_rows, wide : int
-        Rows of a query from which threads share its columns, and the fewest for each.
+        and their least number; set by ``benchmarks pairwise``.
     """
 
     cell_sum_bytes: int = 32 << 20
@@ -84,8 +81,6 @@ class Limits:
     piece_bytes: int = 32 << 20
     piece_share: int = 8
     fewest_columns: int = 8
-    shared_rows: int = 2 * ROWS_PER_RANGE
-    wide: int = 64
 
 
 @dataclass(frozen=True)
@@ -134,17 +129,12 @@ class Hessians:
         # whose products stand in for a matrix that is too large, if not its own
         self._exact: Hessians | None = None
 
-    def cheapest(self, block: Block) -> Hessians:
-        """Return those for steps in the weights of a block: nearly these, if that saves time."""
-        if block.dense((0, 0)) is not None and self.loss.suits_gram(self.plan):
-            return self
-        return self._grouped or self
-
     @cached_property
-    def _grouped(self) -> Hessians | None:
+    def cheapest(self) -> Hessians:
+        """Those for steps: nearly these, if that saves time."""
         found = self.loss.grouped(self.plan) if self.loss.offers("grouped") else None
         if found is None:
-            return None
+            return self
         near = Hessians(self.design, *found, self.executor, self.limits)
         near._exact = self
         return near
@@ -192,7 +182,7 @@ class Hessians:
         few = block.n_features < self.limits.fewest_iterated
         if (
             few
-            or block.dense((0, 0)) is None
+            or not isinstance(block, WrittenBlock)
             or self.sample(block, features, thin) is not self._all
         ):
             return None
@@ -223,13 +213,13 @@ class Hessians:
         u : array
             The scores.
         exact : bool
-            Whether to use float64 even if X is float32, and all pairs of very many levels.
+            Whether to use float64 even if X is float32.
         thin : int, optional
             Use a sample of about this many documents.
         """
         sample, plan = self.sample(block, features, thin), self.plan
         if not self.loss.offers("curvature"):
-            return self._by_products(sample.ranges, block, u, exact) / sample.share
+            return self._by_products(sample.ranges, block, u) / sample.share
         curvature = self._curvature(sample.ranges, u, exact)
         if sample.n_picked is not None:
             lanes, fold = self._n_lanes(block), partial(self._fold, curvature)
@@ -250,39 +240,27 @@ class Hessians:
         return block.finish(gram, half + half.T) / sample.share
 
     def _by_products(
-        self, ranges: list[tuple[int, int]], block: Block, u: FloatArray, exact: bool
+        self, ranges: list[tuple[int, int]], block: Block, u: FloatArray
     ) -> FloatArray:
         """Add up Xᵀ(HX) over ranges of queries and columns."""
         loss, plan, limits, n = self.loss, self.plan, self.limits, block.n_features
-        at_once = block.dense((0, 0)) is not None and loss.suits_gram(plan)
-
-        def width(n_rows: int) -> int:
-            """Return how many columns go at once, so that threads share or memory suffices."""
-            if at_once:
-                shared = max(limits.wide, -(-n // LANES))
-                return shared if n_rows > limits.shared_rows else max(1, n)
-            n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
-            return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))
+        n_bytes = max(limits.piece_bytes, block.n_bytes // limits.piece_share)
 
         def add_lane(lane: list[_Piece]) -> FloatArray:
             half = np.zeros((n, n))
             for r, columns in lane:
                 rows = int(plan.query_ptr[r[0]]), int(plan.query_ptr[r[1]])
-                X = block.dense(rows) if at_once else None
-                if X is not None:
-                    half[:, slice(*columns)] += loss.gram(plan, *r, u, X, columns, exact=exact)
-                else:
-                    D = block.columns(rows, *columns)
-                    out = np.empty_like(D)
-                    loss.products(plan, *r, u, D, out)
-                    half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
+                D = block.columns(rows, *columns)
+                out = np.empty_like(D)
+                loss.products(plan, *r, u, D, out)
+                half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
             return half
 
-        pieces = [
-            (r, columns)
-            for r in ranges
-            for columns in row_blocks(n, width(int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])))
-        ]
+        def width(r: tuple[int, int]) -> int:  # columns for whose copies there is memory
+            n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
+            return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))
+
+        pieces = [(r, columns) for r in ranges for columns in row_blocks(n, width(r))]
         parts = self.executor.map(add_lane, _lanes(pieces, LANES))
         half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
         return half + half.T

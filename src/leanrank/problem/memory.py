@@ -281,7 +281,7 @@ class MemoryProblem(Problem):
 
     def _quadratic(self, penalty: Penalty, thin: int | None) -> QuadraticModel:
         exact, block, features = self.hessians, self.block, self._features
-        cheap = exact.cheapest(block) if self._near_is_close else exact
+        cheap = exact.cheapest if self._near_is_close else exact
         model = cheap.quadratic(block, features, self.point.u, penalty, thin)
         if cheap is exact or not isinstance(model, GramModel):
             return model

@@ -250,7 +250,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
                 f"X contains NaN in feature {missing!r}, but the documents of fit had no gaps"
             )
         kept = np.flatnonzero(~(own.is_gap & ~ramps.gap[own.feature]))
-        columns: FloatArray = design.take(kept).dense((0, values.shape[0]))
+        columns: FloatArray = design.take(kept).written((0, values.shape[0]), values.dtype)
         if not isinstance(X, RankingData):
             return columns
         names = names_of(self)
