@@ -342,7 +342,8 @@ def front(set_name: str) -> str:
     rows = [row for row in each["rows"] if row["system"].startswith(FRONT)]
     about = (
         f"{each['title']}. p: paired test of NDCG@10 against `LeanRanker()`. Seconds are processor "
-        f"time and include choosing: trees have twelve settings. `{record['command']}`"
+        f"time and include choosing: trees have twelve settings. `{record['command']}`, commit "
+        f"`{record['commit']}`."
     )
     return f"{_figures_table({'rows': rows})}\n\n{about}"
 
