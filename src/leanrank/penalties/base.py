@@ -65,6 +65,14 @@ class Rates(NamedTuple):
     ridge: FloatArray
 
 
+class Groups(NamedTuple):
+    """Strength of each group's norm; weights sorted by group, and where each group begins."""
+
+    nu: FloatArray
+    order: IntArray
+    starts: IntArray
+
+
 class Penalty(Part, ABC):
     """A convex penalty of one or several weights at a time.
 
@@ -92,13 +100,14 @@ class Penalty(Part, ABC):
     def permitted(self, w: FloatArray) -> FloatArray:
         """Return w with zeros for the weights that are forbidden."""
 
-    @abstractmethod
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """Return how many times stronger the penalty must be for an empty model; free aside."""
+        held = np.where(self.free | self.excluded, 0.0, c)
+        return float(self.ratio(held).max(initial=0.0))
 
-    @abstractmethod
     def only_free(self) -> Penalty:
-        """Return the penalty that excludes every weight but the free ones."""
+        """Return the penalty that excludes every weight but the free ones, if there are any."""
+        raise NotImplementedError
 
     # of convex penalties
 

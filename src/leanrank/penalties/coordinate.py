@@ -1,12 +1,14 @@
-"""Coordinate descent on a quadratic plus a separable penalty, and the minimum over one weight."""
+"""Descent on a quadratic plus a penalty, one weight or one group of weights after the other."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from leanrank._jit import column_dot, kernel
-from leanrank._typing import FloatArray
-from leanrank.penalties.base import Columns, Rates
+from leanrank._typing import FloatArray, IntArray
+from leanrank.penalties.base import Columns, Groups, Rates
 
 SWEEPS_EXTRAPOLATED = 5
 """Sweeps whose points are extrapolated."""
@@ -19,20 +21,53 @@ def sweep_gram(
     slope: FloatArray,
     x: FloatArray,
     rates: Rates,
+    groups: Groups,
     target: float,
     n_sweeps: int,
 ) -> tuple[float, bool]:
-    """Sweep over the weights; return the move to stop at and whether it was reached.
+    """Sweep over the groups; return the move to stop at and whether it was reached.
 
-    Most sweeps visit only weights that are not zero; every tenth, and those that might be the last,
-    visit all.
+    A move is as long as a bound on the curvature of the group's block allows: exact for one weight.
+    ``rates.ridge`` is that of each group. Most sweeps visit only groups that are not zero; every
+    tenth, and those that might be the last, visit all.
     """
+    nu, order, starts = groups
+    above, below, ridge = rates
+    curve = _curvatures(hessian, order, starts)
+    active = np.ones(len(nu), dtype=np.bool_)
     everything = True
+    new = np.empty(len(x))
     for sweep in range(n_sweeps):
         largest = 0.0
-        for j in range(len(x)):
-            if everything or x[j] != 0.0:
-                largest = max(largest, _coordinate(hessian, slope, x, rates, j))
+        for g in range(len(nu)):
+            if not (everything or active[g]):
+                continue
+            bend = curve[g] + ridge[g]
+            length = 0.0
+            for k in range(starts[g], starts[g + 1]):
+                j = order[k]
+                pull = curve[g] * x[j] - slope[j]
+                new[j] = 0.0
+                if pull > above[j]:
+                    new[j] = pull - above[j]
+                elif pull < -below[j]:
+                    new[j] = pull + below[j]
+                length = math.hypot(length, new[j])
+            if bend <= 0.0 and length > nu[g]:
+                continue  # a straight line that leads away from zero
+            left = (1.0 - nu[g] / length) / bend if length > nu[g] else 0.0
+            active[g] = left > 0.0
+            moved = 0.0
+            for k in range(starts[g], starts[g + 1]):
+                j = order[k]
+                change = left * new[j] - x[j]
+                if change != 0.0:
+                    x[j] = left * new[j]
+                    moved = math.hypot(moved, change)
+                    row = hessian[j]
+                    for i in range(len(x)):
+                        slope[i] += row[i] * change
+            largest = max(largest, moved * np.sqrt(max(bend, 0.0)))
         if target < 0.0:
             target = -target * largest
         if largest <= target and everything:
@@ -42,21 +77,16 @@ def sweep_gram(
 
 
 @kernel
-def _coordinate(
-    hessian: FloatArray, slope: FloatArray, x: FloatArray, rates: Rates, j: int
-) -> float:
-    """Minimise over one weight; return the size of the move in the Hessian's metric."""
-    h, old = hessian[j, j] + rates.ridge[j], x[j]
-    pull = hessian[j, j] * old - slope[j]
-    new = _lowest(pull, h, rates.above[j], rates.below[j], old)
-    change = new - old
-    if change == 0.0:
-        return 0.0
-    x[j] = new
-    row = hessian[j]
-    for i in range(len(x)):
-        slope[i] += row[i] * change
-    return abs(change) * np.sqrt(max(h, 0.0))
+def _curvatures(hessian: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
+    """Bound the largest eigenvalue of each group's block: the largest row sum."""
+    out = np.zeros(len(starts) - 1)
+    for g in range(len(out)):
+        for k in range(starts[g], starts[g + 1]):
+            total = 0.0
+            for l in range(starts[g], starts[g + 1]):  # noqa: E741
+                total += abs(hessian[order[k], order[l]])
+            out[g] = max(out[g], total)
+    return out
 
 
 @kernel

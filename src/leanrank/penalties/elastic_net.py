@@ -11,7 +11,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
 from leanrank.penalties import coordinate as kernels
-from leanrank.penalties.base import Columns, Penalty, Rates, SmoothPiece
+from leanrank.penalties.base import Columns, Groups, Penalty, Rates, SmoothPiece
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,10 @@ class ElasticNet(Penalty):
         self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Minimise over one weight after the other."""
+        each = np.arange(len(x) + 1)  # a group by itself
+        alone = Groups(np.zeros(len(x)), each[:-1], each)
         rates = self.coordinate_table()
-        target, done = kernels.sweep_gram(hessian, slope, x, rates, target, n_sweeps)
+        target, done = kernels.sweep_gram(hessian, slope, x, rates, alone, target, n_sweeps)
         return float(target), bool(done)
 
     def sweep_columns(
@@ -180,17 +182,6 @@ class ElasticNet(Penalty):
     def coordinate_table(self) -> Rates:
         """Return the rates of each weight."""
         return Rates(self.above, self.below, self.ridge)
-
-    def alpha_max_ratio(self, c: FloatArray) -> float:
-        """How many times this penalty's ℓ1 part must grow for the empty model to be optimal.
-
-        Infinite if a feature has ℓ2² only; features without any penalty do not count.
-        """
-        threshold = self.threshold(c)
-        if np.any((threshold == 0) & (self.ridge > 0) & (c != 0)):
-            return np.inf
-        counted = np.isfinite(threshold) & (threshold > 0)
-        return float(np.max(np.abs(c[counted]) / threshold[counted], initial=0.0))
 
     def only_free(self) -> ElasticNet:
         """Return the penalty that excludes every feature but the free ones."""
@@ -278,7 +269,3 @@ class L1Ball(Penalty):
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """Return 0: only a radius of 0 gives an empty model."""
         return 0.0
-
-    def only_free(self) -> L1Ball:
-        """Return the ball that holds zero alone."""
-        return L1Ball(self.n_features, 0.0)

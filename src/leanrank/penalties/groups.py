@@ -9,7 +9,7 @@ than ν_g. With groups of one feature this is an elastic net.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,16 +17,9 @@ from leanrank._jit import kernel
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
-from leanrank.penalties.base import Rates, SmoothPiece
+from leanrank.penalties.base import Groups, SmoothPiece
+from leanrank.penalties.coordinate import sweep_gram
 from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet, penalty_factors
-
-
-class Groups(NamedTuple):
-    """Strength of each group's norm; features sorted by group, and where each group begins."""
-
-    nu: FloatArray
-    order: IntArray
-    starts: IntArray
 
 
 @dataclass(frozen=True)
@@ -170,11 +163,6 @@ class GroupPenalty(OverElasticNet):
         left = np.divide(length - nu, length, out=np.zeros_like(w), where=length > nu)
         return np.where(norm > 0, self.base.residual(w, c + lean), pull * left)
 
-    def alpha_max_ratio(self, c: FloatArray) -> float:
-        """Return how many times stronger the penalty must be for an empty model; free aside."""
-        held = np.where(self.free | self.excluded, 0.0, c)
-        return float(self.ratio(held).max(initial=0.0))
-
     def prox(self, z: FloatArray, lipschitz: float) -> FloatArray:
         """Shrink each weight, then each group."""
         shrunk = self.base.prox(z, lipschitz)
@@ -187,7 +175,7 @@ class GroupPenalty(OverElasticNet):
     ) -> tuple[float, bool]:
         """Lower one group after the other by a step as long as its curvature allows."""
         rates = self.base.coordinate_table()._replace(ridge=self._ridge)  # of each group
-        target, done = _sweep_gram(hessian, slope, x, rates, self.groups, target, n_sweeps)
+        target, done = sweep_gram(hessian, slope, x, rates, self.groups, target, n_sweeps)
         return float(target), bool(done)
 
     def piece(self, x: FloatArray) -> SmoothPiece:
@@ -258,77 +246,3 @@ def _ratios(c: FloatArray, threshold: FloatArray, groups: Groups) -> FloatArray:
             at += rest / fall
         out[g] = at
     return out
-
-
-@kernel
-def _curvatures(hessian: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
-    """Bound the largest eigenvalue of each group's block: the largest row sum."""
-    out = np.zeros(len(starts) - 1)
-    for g in range(len(out)):
-        for k in range(starts[g], starts[g + 1]):
-            total = 0.0
-            for l in range(starts[g], starts[g + 1]):  # noqa: E741
-                total += abs(hessian[order[k], order[l]])
-            out[g] = max(out[g], total)
-    return out
-
-
-@kernel
-def _sweep_gram(
-    hessian: FloatArray,
-    slope: FloatArray,
-    x: FloatArray,
-    rates: Rates,
-    groups: Groups,
-    target: float,
-    n_sweeps: int,
-) -> tuple[float, bool]:
-    """Sweep over the groups; return the move to stop at and whether it was reached.
-
-    Most sweeps visit only groups that are not zero; every tenth, and those that might be the last,
-    visit all.
-    """
-    nu, order, starts = groups
-    above, below, ridge = rates
-    curve = _curvatures(hessian, order, starts)
-    active = np.ones(len(nu), dtype=np.bool_)
-    everything = True
-    new = np.empty(len(x))
-    for sweep in range(n_sweeps):
-        largest = 0.0
-        for g in range(len(nu)):
-            if not (everything or active[g]):
-                continue
-            bend = curve[g] + ridge[g]
-            squares = 0.0
-            for k in range(starts[g], starts[g + 1]):
-                j = order[k]
-                pull = curve[g] * x[j] - slope[j]
-                new[j] = 0.0
-                if pull > above[j]:
-                    new[j] = pull - above[j]
-                elif pull < -below[j]:
-                    new[j] = pull + below[j]
-                squares += new[j] * new[j]
-            length = np.sqrt(squares)
-            if bend <= 0.0 and length > nu[g]:
-                continue  # a straight line that leads away from zero
-            left = (1.0 - nu[g] / length) / bend if length > nu[g] else 0.0
-            active[g] = left > 0.0
-            moved = 0.0
-            for k in range(starts[g], starts[g + 1]):
-                j = order[k]
-                change = left * new[j] - x[j]
-                if change != 0.0:
-                    x[j] = left * new[j]
-                    moved += change * change
-                    row = hessian[j]
-                    for i in range(len(x)):
-                        slope[i] += row[i] * change
-            largest = max(largest, np.sqrt(moved * max(bend, 0.0)))
-        if target < 0.0:
-            target = -target * largest
-        if largest <= target and everything:
-            return target, True
-        everything = largest <= target or sweep % 10 == 9
-    return target, False
