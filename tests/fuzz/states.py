@@ -53,7 +53,7 @@ def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
     whole = rng.choice(_checkpoints())
     content = mutated(rng, whole)
     (folder / "in").write_bytes(content)
-    made_by = read_state(whole, lambda header: header["made_by"], b"leanrank-checkpoint", 5)
+    made_by = read_state(whole, lambda header: header["made_by"], b"leanrank-checkpoint", 6)
     with HeldFile(folder / "in") as held:
         found = load_checkpoint(held, made_by)
     assert content == whole or (found is None and not content), "a damaged one was accepted"

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -104,16 +104,6 @@ def fit_stream(
 
 
 @dataclass
-class _Place:
-    """How far a run has come."""
-
-    position: Position | None = None  # None: at the start of a pass
-    epoch: int = 0
-    queries: int = 0  # read in this pass
-    documents: int = 0
-
-
-@dataclass
 class _Run:
     """A run over a stream, from its start or from a checkpoint."""
 
@@ -122,10 +112,12 @@ class _Run:
     epochs: int
     judge: BestSoFar | None
     progress: Callback | None
+    epoch: int = 0  # passes that are over
+    position: Position = field(default_factory=Position)  # in this pass
+    learned: int = 0  # documents of all passes since the start
 
     def run(self, file: HeldFile | None, every: int | None) -> None:
         ranker, self.start = self.ranker, time.perf_counter()
-        self.at, self.learned = _Place(), 0  # documents of all passes since the start
         made_by = self._made_by()
         found = None if file is None else load_checkpoint(file, made_by)
         if found is not None:
@@ -133,24 +125,23 @@ class _Run:
         elif not (getattr(ranker, "warm_start", False) and hasattr(ranker, "state_")):
             _forget(ranker)
         history = [] if found is None else list(ranker.history_)
-        at = self.at
-        while at.epoch < self.epochs:
-            if at.position is None:
-                at.queries = at.documents = 0
-            since = at.queries
-            for chunk, position in self.stream.read(at.position):
+        while self.epoch < self.epochs:
+            since = self.position.queries
+            for chunk, position in self.stream.read(self.position):
+                self.position = position
                 self._learn(chunk)
-                at.position = position
-                if every is not None and at.queries - since >= every:
-                    since = at.queries
+                if every is not None and self.position.queries - since >= every:
+                    since = self.position.queries
                     history.append(self._entry())
                     self._save(file, made_by, history)
-            at.epoch, at.position = at.epoch + 1, None
-            if not at.queries:
+            self.epoch += 1
+            queries = self.position.queries
+            if not queries:
                 raise InputError("the stream is empty: there is nothing to learn from")
-            if history and history[-1]["epoch"] == at.epoch - 1 and at.queries == since:
+            if history and history[-1]["epoch"] == self.epoch - 1 and queries == since:
                 history.pop()  # the pass ended where that entry was made
             history.append(self._entry())
+            self.position = Position()
             self._save(file, made_by, history)
         ranker.history_, ranker.n_iter_ = history, self.epochs
         if not ranker.coef_.any():
@@ -182,13 +173,11 @@ class _Run:
             return
         if hasattr(ranker, "n_features_in_"):
             chunk = self._same_features(chunk)
-        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.at.epoch else None
+        counted = (ranker.n_queries_, ranker.n_informative_queries_) if self.epoch else None
         ranker.partial_fit(chunk)
         if counted is not None:  # a later pass sees the same queries
             ranker.n_queries_, ranker.n_informative_queries_ = counted
         del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
-        self.at.queries += chunk.n_queries
-        self.at.documents += len(chunk)
         self.learned += len(chunk)
         if self.progress is not None:
             self.progress(self._report())
@@ -213,8 +202,8 @@ class _Run:
     def _report(self) -> dict[str, Any]:
         support = int(np.count_nonzero(self.ranker.coef_))
         return {
-            "queries": self.at.queries,
-            "documents": self.at.documents,
+            "queries": self.position.queries,
+            "documents": self.position.documents,
             "support": support,
             "sparsity": support / max(1, len(self.ranker.coef_)),
             "documents_per_second": self.learned / max(time.perf_counter() - self.start, 1e-9),
@@ -224,7 +213,7 @@ class _Run:
         """Return an entry for the history."""
         ranker = self.ranker
         last = ranker.history_[-1] if ranker.history_ else {}
-        entry = {"epoch": self.at.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
+        entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
         if self.judge is not None:
             coef = ranker.coef_
             scores = np.asarray(resized(self.judge.held_out, len(coef)).X @ coef, dtype=np.float64)
@@ -237,7 +226,8 @@ class _Run:
         fitted = {**_fitted(self.ranker), "history_": history}
         fitted.pop("coef_", None)  # the state has them
         state = fitted.pop("state_", None)
-        content = {"made_by": made_by, "at": self.at, "fitted": fitted, "state": state}
+        content = {"made_by": made_by, "epoch": self.epoch, "position": self.position}
+        content |= {"fitted": fitted, "state": state}
         file.replace(state_bytes(content, _MAGIC, _SCHEMA))
 
     def _resume(self, found: dict[str, Any]) -> None:
@@ -251,7 +241,7 @@ class _Run:
         if found["state"] is not None:
             ranker.state_ = restored(ranker._state_type, found["state"])
             ranker.coef_ = ranker.state_.weights()
-        self.at = restored(_Place, found["at"])
+        self.epoch, self.position = found["epoch"], Position(**found["position"])
 
 
 def _fitted(ranker: Any) -> dict[str, Any]:
@@ -264,7 +254,7 @@ def _forget(ranker: Any) -> None:
         delattr(ranker, name)
 
 
-_MAGIC, _SCHEMA = b"leanrank-checkpoint", 5
+_MAGIC, _SCHEMA = b"leanrank-checkpoint", 6
 _TEXT, _ARRAY = "header", "__array__"
 
 T = TypeVar("T")
@@ -298,7 +288,7 @@ def state_bytes(state: Any, magic: bytes, schema: int) -> bytes:
 
     def plain(value: Any) -> Any:
         if is_dataclass(value):
-            return {field.name: getattr(value, field.name) for field in fields(value)}
+            return {each.name: getattr(value, each.name) for each in fields(value)}
         if isinstance(value, np.generic) or value.dtype == object:
             return value.tolist()
         arrays[f"a{len(arrays)}"] = value

@@ -319,8 +319,8 @@ def test_a_checkpoint_cut_short_or_of_another_version(sources, tmp_path):
         with pytest.raises(InputError, match=r"c: this (is no|file is damaged)") as caught:
             load(file)
         assert size < first or "is damaged" in str(caught.value)
-    file.write_bytes(whole.replace(b" 5 ", b" 99 ", 1))
-    with pytest.raises(InputError, match="no leanrank-checkpoint file of version 5"):
+    file.write_bytes(whole.replace(b" 6 ", b" 99 ", 1))
+    with pytest.raises(InputError, match="no leanrank-checkpoint file of version 6"):
         load(file)
     with pytest.raises(FileError, match="cannot be used"):
         load(tmp_path)
@@ -332,7 +332,7 @@ def test_nothing_is_unpickled(tmp_path):
     np.savez(stream, header=np.array([{"epoch": 1}], dtype=object))
     body = stream.getvalue()
     digest = hashlib.sha256(body).hexdigest().encode()
-    (tmp_path / "c").write_bytes(b"leanrank-checkpoint 5 " + digest + b"\n" + body)
+    (tmp_path / "c").write_bytes(b"leanrank-checkpoint 6 " + digest + b"\n" + body)
     with pytest.raises(InputError, match="c: this file is damaged"):
         load(tmp_path / "c")
 
