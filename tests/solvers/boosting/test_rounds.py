@@ -79,17 +79,17 @@ def test_every_round_lowers_the_loss_as_promised(seed):
     X, y, ptr = problem(seed, n_queries=20, missing=0.1)
     before = 1.0
     for found in run(X, y, ptr, 40):
-        bound = np.sqrt(1 - found.cut.agreement**2)
-        assert found.loss <= before * bound * (1 + 1e-9) + 1e-12
-        before = found.loss
+        bound = np.sqrt(1 - found.weak.agreement**2)
+        assert found.result <= before * bound * (1 + 1e-9) + 1e-12
+        before = found.result
 
 
 def test_the_loss_is_that_of_the_sum():
     X, y, ptr = problem(3, n_queries=15)
     rounds = run(X, y, ptr, 10)
     winner, loser, D = explicit_pairs(y, ptr, "query")
-    scores = sum(r.value * cut_values(r.cut, X[:, r.cut.feature]) for r in rounds)
-    assert rounds[-1].loss == pytest.approx(D @ np.exp(-(scores[winner] - scores[loser])))
+    scores = sum(r.value * cut_values(r.weak, X[:, r.weak.feature]) for r in rounds)
+    assert rounds[-1].result == pytest.approx(D @ np.exp(-(scores[winner] - scores[loser])))
 
 
 def test_it_ends_when_one_cut_orders_every_pair():
@@ -97,7 +97,7 @@ def test_it_ends_when_one_cut_orders_every_pair():
     rounds = run(X, np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 2, 4]), 50)
     assert len(rounds) == 1
     assert rounds[0].value == pytest.approx(10.7, abs=0.1)
-    assert np.isfinite(rounds[0].loss)
+    assert np.isfinite(rounds[0].result)
 
 
 def test_it_ends_when_nothing_agrees():
@@ -109,10 +109,10 @@ def test_an_offset_is_where_the_scores_start():
     X, y, ptr = problem(4, n_queries=12)
     plain = run(X, y, ptr, 5)
     first = plain[0]
-    started = -first.value * cut_values(first.cut, X[:, first.cut.feature])
+    started = -first.value * cut_values(first.weak, X[:, first.weak.feature])
     rest = run(X, y, ptr, 4, offset=started)
     for mine, theirs in zip(rest, plain[1:], strict=True):
-        assert mine.cut[1:] == theirs.cut[1:]
+        assert mine.weak[1:] == theirs.weak[1:]
         assert mine.value == pytest.approx(theirs.value)
 
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import BoolArray, FloatArray
-from leanrank.errors import check_choice
 from leanrank.execution import Executor, add_up, query_ranges
 from leanrank.losses.base import Loss, Plan
-from leanrank.solvers.boosting.threshold_columns import TIED, Cut, ThresholdColumns
+from leanrank.solvers.boosting.threshold_columns import TIED, ThresholdColumns
 
 LEAST_AGREEMENT = 1e-10
 """Smaller agreements are rounding: no weak ranker is better than chance."""
@@ -28,16 +27,17 @@ class Round(NamedTuple):
 
     Attributes
     ----------
-    cut : Cut
+    weak : Cut or int
+        What it is: of ``boost_measure`` its row in the table.
     value : float
         Its weight α.
-    loss : float
-        The loss of all weak rankers so far, this one included.
+    result : float
+        The loss of all weak rankers so far, this one included, or their mean measure.
     """
 
-    cut: Cut
+    weak: Any
     value: float
-    loss: float
+    result: float
 
 
 def boost(
@@ -61,8 +61,13 @@ def boost(
     n_rounds : int
     """
     scores = np.zeros(plan.n_rows) if plan.offset is None else -plan.offset
-    evaluate = _evaluator(loss, plan, executor)
-    value, gradient = evaluate(scores)
+    ranges, gradient = query_ranges(plan.query_ptr), np.zeros(plan.n_rows)
+
+    def evaluate() -> float:
+        parts = executor.map(lambda r: loss.evaluate(plan, r[0], r[1], scores, gradient), ranges)
+        return float(add_up(parts))
+
+    value = evaluate()
     enough = LEAST_LOSS * value
     for _ in range(n_rounds):
         if not value > enough:
@@ -72,7 +77,7 @@ def boost(
             return
         weight = boosting_weight(cut.agreement)
         columns.add(cut, weight, scores)
-        value, gradient = evaluate(scores)
+        value = evaluate()
         yield Round(cut, weight, value)
         if abs(cut.agreement) >= MOST_AGREEMENT:
             return
@@ -87,47 +92,13 @@ def boosting_weight(agreement: float) -> float:
     return float(np.arctanh(np.clip(agreement, -MOST_AGREEMENT, MOST_AGREEMENT)))
 
 
-def _evaluator(
-    loss: Loss[Any], plan: Plan, executor: Executor
-) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    ranges = query_ranges(plan.query_ptr)
-    gradient = np.zeros(plan.n_rows)
-
-    def evaluate(scores: FloatArray) -> tuple[float, FloatArray]:
-        parts = executor.map(lambda r: loss.evaluate(plan, r[0], r[1], scores, gradient), ranges)
-        return float(add_up(parts)), gradient
-
-    return evaluate
-
-
-REPEATS = ("progress", "always", "never")
-
-
-class MeasureRound(NamedTuple):
-    """One weak ranker.
-
-    Attributes
-    ----------
-    weak : int
-        Its row in the table.
-    value : float
-        Its weight α.
-    quality : float
-        The mean over queries of the measure of all weak rankers so far, this one included.
-    """
-
-    weak: int
-    value: float
-    quality: float
-
-
 def boost_measure(
     table: FloatArray,
     combined: Callable[[int, float], FloatArray],
     query_weight: FloatArray,
     n_rounds: int,
     repeats: str = "progress",
-) -> Iterator[MeasureRound]:
+) -> Iterator[Round]:
     """Add weak rankers one by one, each the best for the queries that are ranked worst so far.
 
     With P the distribution over queries, a round takes the weak ranker with the largest ΣP·E of its
@@ -151,7 +122,6 @@ def boost_measure(
         best mean measure is set aside until another does. "always": as published. "never": each is
         chosen once at most.
     """
-    check_choice("repeats", repeats, REPEATS)
     share = query_weight / query_weight.sum()
     distribution = share
     best = -np.inf
@@ -163,7 +133,7 @@ def boost_measure(
         value = boosting_weight(quality)  # ½ ln((1 + E)/(1 − E)): P sums to one
         measures = combined(weak, value)
         mean = float(share @ measures)
-        yield MeasureRound(weak, value, mean)
+        yield Round(weak, value, mean)
         if np.all(measures >= 1.0):
             return
         progress = mean > best + TIED

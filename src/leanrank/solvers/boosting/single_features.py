@@ -12,6 +12,7 @@ from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import DataWarning, InputError, NoLevelsError
 from leanrank.metrics import Measure, evaluate
 from leanrank.metrics.measures import AUC, DCG, JOACHIMS, KENDALL
+from leanrank.penalties.elastic_net import directions
 
 
 class SingleFeatures:
@@ -99,14 +100,7 @@ def _check_measure(name: str) -> None:
 
 def _weak_rankers(signs: Any, n_features: int) -> tuple[IntArray, FloatArray]:
     """List the features to use and the sign of each; a feature of sign 0 is listed twice."""
-    given = np.asarray(signs)
-    if given.ndim > 1 or (given.ndim == 1 and len(given) != n_features):
-        raise InputError(
-            f"signs has shape {given.shape}: give one, or one for each of {n_features}"
-        )
-    if not np.isin(given, (-1, 0, 1)).all():
-        raise InputError("signs must be -1, 0 or 1")
-    each = np.broadcast_to(given, n_features)
+    each = directions("signs", signs, n_features)
     up, down = np.flatnonzero(each >= 0), np.flatnonzero(each <= 0)
     features = np.concatenate((up, down))
     sign = np.repeat([1.0, -1.0], [len(up), len(down)])

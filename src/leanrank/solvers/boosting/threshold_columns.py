@@ -124,32 +124,29 @@ def _cut_column(
     weight: FloatArray | None,
     exact_values: int,
 ) -> CodedColumn:
-    rows: AnyArray | None = None
-    zeros = 0.0
+    rows, mine, zeros = None, weight, 0.0
     if isinstance(X, np.ndarray):
-        values, mine = np.ascontiguousarray(X[:, j]), weight
+        values = np.ascontiguousarray(X[:, j])
     else:
-        begin, end = int(X.indptr[j]), int(X.indptr[j + 1])
-        values, rows = X.data[begin:end], kernel_view(X.indices[begin:end])
-        zeros = float(X.shape[0] - (end - begin))
-        mine = None if weight is None else weight[rows]
-        if weight is not None and mine is not None:
+        stored = slice(int(X.indptr[j]), int(X.indptr[j + 1]))
+        values, rows = X.data[stored], kernel_view(X.indices[stored])
+        zeros = float(X.shape[0] - len(values))
+        if weight is not None:
+            mine = weight[rows]
             rest = np.count_nonzero(weight) - np.count_nonzero(mine)
             zeros = max(float(weight.sum() - mine.sum()), 1e-300) if rest else 0.0
-    absent = np.isnan(values)
-    counted = ~absent if mine is None else ~absent & (mine > 0)
-    some_missing = bool((absent if mine is None else absent & (mine > 0)).any())
-    some_missing = some_missing and (zeros > 0.0 or bool(counted.any()))
-    if counted.all():
-        present = values
-    else:
-        present, mine = values[counted], None if mine is None else mine[counted]
+    absent, taking_part = np.isnan(values), np.True_ if mine is None else mine > 0
+    counted = ~absent & taking_part
+    some_missing = (absent & taking_part).any() and (zeros > 0.0 or counted.any())
+    present, mass = values, mine
+    if not counted.all():
+        present, mass = values[counted], None if mine is None else mine[counted]
     step = -(-len(present) // exact_values)
-    most = BINS - some_missing if n_thresholds is None else n_thresholds
+    most = BINS - bool(some_missing) if n_thresholds is None else n_thresholds
     if step > 1 and len(np.unique(present[::step])) > most:
-        present, mine, zeros = present[::step], None if mine is None else mine[::step], zeros / step
+        present, mass, zeros = present[::step], None if mass is None else mass[::step], zeros / step
         n_thresholds = most
-    thresholds = choose_thresholds(present, mine, zeros=zeros, n_thresholds=n_thresholds)
+    thresholds = choose_thresholds(present, mass, zeros=zeros, n_thresholds=n_thresholds)
     if some_missing:
         thresholds = np.concatenate(([-np.inf], thresholds))
     return CodedColumn.of(values, thresholds, rows)
@@ -230,22 +227,17 @@ def choose_thresholds(
     [1.5]
     """
     if weight is None:
-        ordered = np.sort(values)
+        distinct, counts = np.unique(values, return_counts=True)
+        mass = counts.astype(np.float64)
     else:
-        order = np.argsort(values, kind="stable")
-        ordered, weight = values[order], weight[order]
-    first = np.flatnonzero(np.concatenate((ordered[:1] == ordered[:1], ordered[1:] > ordered[:-1])))
-    distinct = ordered[first].astype(np.float64)
-    if weight is None:
-        mass = np.diff(np.append(first, len(ordered))).astype(np.float64)
-    else:
-        mass = np.add.reduceat(weight, first) if len(first) else np.empty(0)
+        distinct, which = np.unique(values, return_inverse=True)
+        mass = np.bincount(which, weight, len(distinct)).astype(np.float64, copy=False)
+    distinct = distinct.astype(np.float64)
     if zeros > 0.0:
         at = int(np.searchsorted(distinct, 0.0))
-        if at < len(distinct) and distinct[at] == 0.0:
-            mass[at] += zeros
-        else:
-            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, zeros)
+        if at == len(distinct) or distinct[at] != 0.0:
+            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, 0.0)
+        mass[at] += zeros
     low, high = distinct[:-1], distinct[1:]
     if n_thresholds is not None and len(low) > n_thresholds:
         quantiles = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
