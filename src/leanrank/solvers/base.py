@@ -76,11 +76,11 @@ class Solver(ABC):
         require(loss, self.name, *self.loss_needs)
         require(penalty, self.name, *self.penalty_needs)
 
-    def note(self, history: list[dict[str, Any]], entry: dict[str, Any]) -> None:
-        """Add an entry to the history, and call the callback with it."""
-        history.append(entry)
+    def note(self, history: list[dict[str, Any]], w: FloatArray, **entry: Any) -> None:
+        """Add an entry to the history, with the support of w, and call the callback with it."""
+        history.append(entry | {"support": int(np.count_nonzero(w))})
         if self.callback is not None:
-            self.callback(entry)
+            self.callback(history[-1])
 
     @abstractmethod
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:

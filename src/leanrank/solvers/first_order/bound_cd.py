@@ -65,13 +65,7 @@ class BoundDescent(Solver):
             certificate.raise_bound(w, c)
             gap = certificate.gap(objective, problem.rounding(w, objective))
             free_residual = penalty.free_residual(w, c, free_scale)
-            entry = {
-                "iteration": n_iter,
-                "objective": objective,
-                "gap": gap,
-                "support": int(np.count_nonzero(w)),
-            }
-            self.note(history, entry)
+            self.note(history, w, iteration=n_iter, objective=objective, gap=gap)
             if before is not None and objective > before.objective * (1.0 + RISE):
                 return replace(before, n_iter=n_iter, history=history)
             converged = gap <= self.tol and free_residual <= self.tol

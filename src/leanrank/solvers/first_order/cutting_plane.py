@@ -96,18 +96,13 @@ class CuttingPlane(Solver):
                 planes.add(beyond)
             idle = 0 if best.objective - best_bound < room else idle + 1
             room = best.objective - best_bound
-            entry = {
-                "iteration": n_iter,
-                "objective": best.objective,
-                "gap": relative(room, best.objective),
-                "support": int(np.count_nonzero(best.w)),
-                "planes": len(planes.level),
-            }
-            self.note(history, entry)
-            converged = entry["gap"] <= self.tol
+            gap = relative(room, best.objective)
+            entry = {"objective": best.objective, "gap": gap, "planes": len(planes.level)}
+            self.note(history, best.w, iteration=n_iter, **entry)
+            converged = gap <= self.tol
             if converged or idle > IDLE_ROUNDS or not planes.finite:
                 break
-        return Solution(best.w, best.objective, entry["gap"], 0.0, n_iter, converged, history)
+        return Solution(best.w, best.objective, gap, 0.0, n_iter, converged, history)
 
 
 class _Tangent(NamedTuple):

@@ -84,14 +84,9 @@ class Fenchel(Solver):
             c = problem.gradient()
             room = _gap(c, w, radius)
             best_bound = max(best_bound, value - room)
-            entry = {
-                "iteration": n_iter,
-                "objective": value,
-                "gap": 0.0 if value <= vanished else relative(value - best_bound, value),
-                "support": int(np.count_nonzero(w)),
-            }
-            self.note(history, entry)
-            converged = entry["gap"] <= self.tol
+            gap = 0.0 if value <= vanished else relative(value - best_bound, value)
+            self.note(history, w, iteration=n_iter, objective=value, gap=gap)
+            converged = gap <= self.tol
             # rounding hides any further decrease
             stalled = value >= last_value and room >= 0.5 * last_room
             if converged or stalled or n_iter == self.max_iter:
@@ -106,7 +101,7 @@ class Fenchel(Solver):
                 w[features], value, moved = _correct(problem, w[features], value, radius, target)
             if not moved:
                 break
-        return Solution(w, value, entry["gap"], 0.0, n_iter, converged, history)
+        return Solution(w, value, gap, 0.0, n_iter, converged, history)
 
 
 def _move(

@@ -63,16 +63,11 @@ class Majorise(Solver):
             settled = objective - reached <= self.tol * abs(reached)
             if reached <= objective:  # else the round only added rounding
                 best, objective = inner, reached
-            entry = {
-                "round": at,
-                "objective": objective,
-                "gap": inner.gap,
-                "support": int(np.count_nonzero(best.w)),
-                "iterations": inner.n_iter,
-            }
+            entry: dict[str, Any] = {"objective": objective, "gap": inner.gap}
+            entry["iterations"] = inner.n_iter
             if settled or at == self.rounds:
                 entry["stationarity"] = _stationarity(problem, penalty, best.w)
-            self.note(history, entry)
+            self.note(history, best.w, round=at, **entry)
             if settled:
                 break
         return replace(best, objective=objective, n_iter=n_iter, history=history)

@@ -68,16 +68,10 @@ class Proximal(Solver):
             problem.at(best.w)
             certificate.raise_bound(best.w, best.c)
             free_residual = penalty.free_residual(best.w, best.c, free_scale)
-            rounding = problem.rounding(best.w, best.objective)
-            entry = {
-                "iteration": n_iter,
-                "objective": best.objective,
-                "gap": certificate.gap(best.objective, rounding),
-                "support": int(np.count_nonzero(best.w)),
-                "lipschitz": k,
-            }
-            self.note(history, entry)
-            converged = entry["gap"] <= self.tol and free_residual <= self.tol
+            gap = certificate.gap(best.objective, problem.rounding(best.w, best.objective))
+            entry = {"objective": best.objective, "gap": gap, "lipschitz": k}
+            self.note(history, best.w, iteration=n_iter, **entry)
+            converged = gap <= self.tol and free_residual <= self.tol
             if converged or settled or n_iter >= self.max_iter:
                 break
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
@@ -94,9 +88,7 @@ class Proximal(Solver):
                     continue
                 latest = _Iterate(new, objective, problem.gradient())
                 best = latest if waited == 0 else best
-        return Solution(
-            best.w, best.objective, entry["gap"], free_residual, n_iter, converged, history
-        )
+        return Solution(best.w, best.objective, gap, free_residual, n_iter, converged, history)
 
 
 class _Iterate(NamedTuple):

@@ -90,46 +90,39 @@ class Newton(Solver):
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
         """Minimise loss + penalty to a relative duality gap of ``tol``."""
         self.check(problem.loss, penalty)
-        state = _State(problem, penalty, w)
+        working = _WorkingSet(self, problem, penalty, w)
         certificate = Certificate(problem, penalty)
         free_scale, strength = problem.gradient_scale(), np.inf
         improved, best = 1, np.inf  # the last real progress, the objective there
         history: list[dict[str, Any]] = []
-        working = _WorkingSet(self, problem, np.flatnonzero(state.w))
         for n_iter in range(1, self.max_iter + 1):
             c = problem.gradient()
-            objective = state.value + penalty.value(state.w)
-            certificate.raise_bound(state.w, c)
-            rounding = problem.rounding(state.w, objective)
+            objective = working.value + penalty.value(working.w)
+            certificate.raise_bound(working.w, c)
+            rounding = problem.rounding(working.w, objective)
             room = certificate.room(objective, rounding)
-            free_residual = penalty.free_residual(state.w, c, free_scale)
+            free_residual = penalty.free_residual(working.w, c, free_scale)
             # a loss that vanishes without a penalty leaves nothing that a gap could be relative to
-            vanished = objective == state.value <= ROUNDING * min(1.0, problem.value_at_zero)
+            vanished = objective == working.value <= ROUNDING * min(1.0, problem.value_at_zero)
             gap = 0.0 if vanished else certificate.gap(objective, rounding)
-            entry = {
-                "iteration": n_iter,
-                "objective": objective,
-                "gap": gap,
-                "support": int(np.count_nonzero(state.w)),
-                "working_set": len(working.features),
-            }
-            self.note(history, entry)
+            entry = {"objective": objective, "gap": gap, "working_set": len(working.features)}
+            self.note(history, working.w, iteration=n_iter, **entry)
             converged = vanished or (gap <= self.tol and free_residual <= self.tol)
             least = max(self.least_progress * room, ROUNDING * objective)
             if strength > 1.0 or objective <= best - least:
                 improved, best = n_iter, objective
             if converged or n_iter == self.max_iter or n_iter - improved >= self.patience:
                 break
-            strength = self._strength(strength, penalty, c, state.w, problem.n_rows)
+            strength = self._strength(strength, penalty, c, working.w, problem.n_rows)
             stage = penalty if strength == 1.0 else penalty.times(strength)
             # a larger sample is expensive: features that only the last steps wanted leave first
             kept = working.features[:0] if working.sample_grows(gap) else working.features
-            settled = not working.choose(self._choose(stage, c, state.w, kept))
+            settled = not working.choose(self._choose(stage, c, working.w, kept))
             target = max(0.0 if settled else self.inner_share * room, 0.5 * self.tol * objective)
-            moved = working.minimise(stage, state, target, free_scale, rough=strength > 1.0)
+            moved = working.minimise(stage, target, free_scale, rough=strength > 1.0)
             if not moved and strength == 1.0:
                 break
-        return Solution(state.w, objective, gap, free_residual, n_iter, converged, history)
+        return Solution(working.w, objective, gap, free_residual, n_iter, converged, history)
 
     def _strength(
         self, strength: float, penalty: Penalty, c: FloatArray, w: FloatArray, n_rows: int
@@ -180,26 +173,22 @@ class Newton(Solver):
         return np.flatnonzero(chosen | (whole & (ratio > self.nearly)))
 
 
-class _State:
-    """The weights, and the loss there."""
+class _WorkingSet:
+    """The weights, the features under work, and the latest quadratic model of the loss in them."""
 
-    def __init__(self, problem: Problem, penalty: Penalty, w: FloatArray | None) -> None:
+    def __init__(
+        self, solver: Newton, problem: Problem, penalty: Penalty, w: FloatArray | None
+    ) -> None:
+        self.solver = solver
+        self.problem = problem
         self.w = penalty.permitted(np.zeros(problem.n_features) if w is None else w)
-        self.value = problem.at(self.w)
+        self.value = problem.at(self.w)  # the loss there
         if not np.isfinite(self.value):
             raise InputError(
                 f"the {problem.loss.name!r} loss is {self.value} where the solver starts: bring "
                 "offsets, margins and features to a smaller scale"
             )
-
-
-class _WorkingSet:
-    """The features under work and the latest quadratic model of the loss in them."""
-
-    def __init__(self, solver: Newton, problem: Problem, features: IntArray) -> None:
-        self.solver = solver
-        self.problem = problem
-        self.features = features
+        self.features = np.flatnonzero(self.w)
         self.focused = False
         self.model: QuadraticModel | None = None
         self.gap = np.inf
@@ -224,13 +213,7 @@ class _WorkingSet:
         return self.model is not None and self.model.sampled
 
     def minimise(
-        self,
-        penalty: Penalty,
-        state: _State,
-        target: float,
-        free_scale: FloatArray,
-        *,
-        rough: bool,
+        self, penalty: Penalty, target: float, free_scale: FloatArray, *, rough: bool
     ) -> bool:
         """Take Newton steps until the set's own gap is below target; tell if others could help."""
         part = penalty.restrict(self.features)
@@ -239,9 +222,9 @@ class _WorkingSet:
         promised = -np.inf
         n_models = 1 if rough else self.solver.steps
         while True:
-            w = state.w[self.features]
+            w = self.w[self.features]
             c = self.problem.focused_gradient()
-            objective = state.value + part.value(w)
+            objective = self.value + part.value(w)
             certificate.raise_bound(w, c)
             room = certificate.room(objective)
             small = promised > -ROUNDING * objective
@@ -255,14 +238,14 @@ class _WorkingSet:
             if fresh and n_models == 0:
                 break
             n_models -= fresh
-            scale = free_scale[self.features]
-            step = self._step(part, c, w, gap, scale, fresh=fresh, rough=rough)
+            self.gap, scale = gap, free_scale[self.features]
+            step = self._model(part, scale, fresh=fresh, rough=rough).minimise(part, c, w)
             promised = float(c @ step) + part.change(w, step)
-            t = self._line_search(part, state, w, step, objective, promised)
+            t = self._line_search(part, w, step, objective, promised)
             if t > 0.0:
                 moved = True
                 self.damping *= 0.1 if t == 1.0 else 1.0 / np.sqrt(t)
-                fall = objective - state.value - part.value(state.w[self.features])
+                fall = objective - self.value - part.value(self.w[self.features])
                 kept = -2.0 * fall / promised  # 1 or more where the model holds
                 if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
                     self._sample_more()
@@ -311,36 +294,18 @@ class _WorkingSet:
         n_features = max(self.solver.fewest_sampled, len(self.features))
         return self.larger * self.solver.sample_per_feature * n_features
 
-    def _step(
-        self,
-        part: Penalty,
-        c: FloatArray,
-        w: FloatArray,
-        gap: float,
-        scale: FloatArray,
-        *,
-        fresh: bool,
-        rough: bool,
-    ) -> FloatArray:
-        """Minimise the quadratic model, a new one if the old is outworn."""
-        self.gap = gap
-        if fresh:
+    def _model(
+        self, part: Penalty, scale: FloatArray, *, fresh: bool, rough: bool
+    ) -> QuadraticModel:
+        """Return the quadratic model to minimise, a new one if the last is outworn."""
+        if fresh or self.model is None:
             thin = self._sample_size if rough or self.samples else None
             self.model = self.problem.quadratic(part, thin=thin)
             self.exact_diagonal = self.model.exact_diagonal
-        assert self.model is not None
-        if self.damping == 0.0:
-            return self.model.minimise(part, c, w)
-        return self.model.damped(self.damping * scale**2).minimise(part, c, w)
+        return self.model.damped(self.damping * scale**2) if self.damping else self.model
 
     def _line_search(
-        self,
-        part: Penalty,
-        state: _State,
-        w: FloatArray,
-        step: FloatArray,
-        objective: float,
-        promised: float,
+        self, part: Penalty, w: FloatArray, step: FloatArray, objective: float, promised: float
     ) -> float:
         """Shorten the step until the objective falls by a share of what the model promised.
 
@@ -355,7 +320,7 @@ class _WorkingSet:
             moved = w + t * step
             if value + part.value(moved) <= objective + 0.01 * t * promised + slack:
                 self.problem.accept()
-                state.w[self.features], state.value = moved, value
+                self.w[self.features], self.value = moved, value
                 return t
             t *= 0.5
         return 0.0
