@@ -18,7 +18,7 @@ from leanrank.rankers.parameters import Constraints, Uses, fixed, words
 from leanrank.rankers.stochastic import StochasticRanker
 from leanrank.solvers.sampling import coregularised, pair_descent
 from leanrank.solvers.sampling.coregularised import ViewedBlock, ViewedState
-from leanrank.solvers.sampling.pair_descent import PairBlock, PairRule, PairState
+from leanrank.solvers.sampling.pair_descent import SCHEDULES, PairBlock, PairRule, PairState
 
 
 @dataclass(eq=False, repr=False)
@@ -50,9 +50,9 @@ class SampledPairRanker(StochasticRanker):
         """Return the parameters of a step."""
         eta0 = self.eta0
         if eta0 is None:  # a step about settles the largest pair
-            largest = pair_descent.largest_pair(block.rows, block.index, block.width)
+            largest = pair_descent.largest_pair(block, block.index)
             eta0 = rate_for(pair_loss(self.loss).pair_steepness * largest)
-        schedule, power = pair_descent.schedule_code(self.learning_rate), float(self.power_t)
+        schedule, power = SCHEDULES.index(self.learning_rate), float(self.power_t)
         return PairRule(loss=self.loss, schedule=schedule, eta0=float(eta0), power=power)
 
     def _averages(self) -> bool:
@@ -362,7 +362,7 @@ class LCRA(SampledPairRanker):
             if getattr(self, name) > 0:
                 warn(f"LCRA: {name} has no effect, since every document has a label: use SPD")
         check_pegasos(self.learning_rate, self.alpha)
-        schedule = pair_descent.schedule_code(self.learning_rate)
+        schedule = SCHEDULES.index(self.learning_rate)
         rule = PairRule(loss=self.loss, schedule=schedule, power=float(self.power_t))
         member = self._members(n_features, seed)
         self.views_ = [np.flatnonzero(row) for row in member]
@@ -399,12 +399,10 @@ class LCRA(SampledPairRanker):
             return np.full(len(members), float(self.eta0))
         out = np.ones(len(members))
         for v, member in enumerate(members):
-            size = pair_descent.largest_pair(block.rows, block.index, block.width, member)
+            size = pair_descent.largest_pair(block, block.index, member)
             size *= pair_loss(self.loss).pair_steepness * self.n_labeled
             if block.hidden is not None and self.mu > 0.0 and len(out) > 1:
                 pull = 4.0 * self.mu * self.n_unlabeled * len(out)
-                size += pull * pair_descent.largest_pair(
-                    block.rows, block.hidden, block.width, member
-                )
+                size += pull * pair_descent.largest_pair(block, block.hidden, member)
             out[v] = rate_for(size)
         return out

@@ -76,7 +76,7 @@ def test_step_by_step_against_the_textbook(loss, rule, sparse):
         offset = None if seed == 0 else np.random.default_rng(5).normal(size=len(y))
         labels = Labels(y, ptr, offset=offset, normalize=normalize)
         if normalize == "none":
-            rule = FTRLRule(**{**vars(rule), "gamma": rule.gamma / 10, "alpha": rule.alpha * 3})
+            rule = rule._replace(gamma=rule.gamma / 10, alpha=rule.alpha * 3)
         the_loss = get_loss(loss)
         batches = make_batches(csr_array(X) if sparse else X, labels, the_loss)
         order = np.tile(np.random.default_rng(seed).permutation(batches.active), 4)

@@ -14,11 +14,11 @@ from leanrank.errors import InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.solvers.sampling.pair_descent import (
+    SCHEDULES,
     PairRule,
     descend,
     largest_pair,
     make_pair_block,
-    schedule_code,
     start_pairs,
 )
 from leanrank.solvers.sampling.pair_sampling import draw_pairs, fill_pairs, new_state
@@ -215,8 +215,8 @@ def test_it_converges_to_the_batch_optimum(loss, schedule):
     X, y, ptr = problem(seed=4)
     pairs, l2 = all_pairs(y, ptr), 0.1
     block = make_pair_block(X, Labels(y, ptr))
-    eta0 = 0.5 / largest_pair(block.rows, block.index, block.width)
-    rule = PairRule(loss, schedule_code(schedule), eta0, l2=l2)
+    eta0 = 0.5 / largest_pair(block, block.index)
+    rule = PairRule(loss, SCHEDULES.index(schedule), eta0, l2=l2)
     state = start_pairs(rule, X.shape[1], 0, average=True)
     least = optimum(X, y, pairs, loss, 0.0, l2)
     away = []

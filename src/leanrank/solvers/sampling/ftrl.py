@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,9 +31,8 @@ move_weight = kernels.move
 """The step of a single weight, for kernels."""
 
 
-@dataclass(frozen=True)
-class FTRLRule:
-    """How a gradient becomes weights.
+class FTRLRule(NamedTuple):
+    """How a gradient becomes weights, in the order in which kernels take it.
 
     Attributes
     ----------
@@ -52,10 +51,6 @@ class FTRLRule:
     rho: float = 1.0
     uniform: bool = False
     per_step: bool = False
-
-    def numbers(self) -> tuple[float, float, float, bool, bool]:
-        """Return the rule as the kernels take it."""
-        return self.alpha, self.gamma, self.rho, self.uniform, self.per_step
 
 
 @dataclass
@@ -117,7 +112,7 @@ class FTRLState:
         if not (self.rule.uniform or self.rule.per_step):
             return w  # a step does not change features without a gradient
         v, s = self.v.copy(), self.s.copy()
-        kernels.catch_up_all(v, s, w, self.steps, *self.rule.numbers())
+        kernels.catch_up_all(v, s, w, self.steps, *self.rule)
         return w
 
 
@@ -207,18 +202,15 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
             f"the documents have {batches.X.shape[1]} features, the run {state.n_features}: grow "
             "the state first"
         )
-    batch = (
-        _SparseBatch(state, batches)
-        if hasattr(batches.X, "indptr")
-        else _DenseBatch(state, batches)
-    )
     u, g = np.zeros(batches.X.shape[0]), np.zeros(batches.X.shape[0])
+    prepare = _dense_steps if isinstance(batches.X, np.ndarray) else _sparse_steps
+    score, step = prepare(state, batches.X, u, g)
     evaluate, plan = batches.loss.evaluate, batches.plan
     ptr, factor, offset = batches.query_ptr.tolist(), batches.factor.tolist(), batches.offset
     total = 0.0
     for q in order.tolist():
         begin, end = ptr[q], ptr[q + 1]
-        batch.scores(begin, end, u)
+        n_touched = score(begin, end)
         if offset is not None:
             u[begin:end] -= offset[begin:end]
         value = float(evaluate(plan, q, q + 1, u, g))
@@ -229,54 +221,42 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
             )
         total += value * factor[q]
         state.steps += 1
-        batch.step(begin, end, g, factor[q])
+        step(begin, end, factor[q], n_touched)
         state.documents += end - begin
     return total / max(1, len(order))
 
 
-class _DenseBatch:
-    """Every feature takes part in every step."""
+def _dense_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
+    """Return functions that score some rows and take a step on them: every feature takes part."""
+    X, c = kernel_view(X), np.zeros(len(state.w))
+    v, s, w, rule = state.v, state.s, state.w, state.rule
+    kernels.catch_up_all(v, s, w, state.steps, *rule)
 
-    def __init__(self, state: FTRLState, batches: QueryBatches) -> None:
-        self.X = kernel_view(batches.X)
-        self.state = state
-        self.c = np.zeros(state.n_features)
-        self.numbers = state.rule.numbers()
-        kernels.catch_up_all(state.v, state.s, state.w, state.steps, *self.numbers)
+    def score(begin: int, end: int) -> int:
+        kernels.dense_scores(X, begin, end, w, u)
+        return len(w)
 
-    def scores(self, begin: int, end: int, u: FloatArray) -> None:
-        kernels.dense_scores(self.X, begin, end, self.state.w, u)
+    def step(begin: int, end: int, factor: float, n_touched: int) -> None:
+        kernels.dense_step(X, begin, end, g, factor, c, v, s, w, state.steps, *rule)
 
-    def step(self, begin: int, end: int, g: FloatArray, factor: float) -> None:
-        s = self.state
-        kernels.dense_step(
-            self.X, begin, end, g, factor, self.c, s.v, s.s, s.w, s.steps, *self.numbers
+    return score, step
+
+
+def _sparse_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
+    """Return the same for sparse rows: only their features, each brought up to date when used."""
+    rows, c = [kernel_view(a) for a in (X.data, X.indices, X.indptr)], np.zeros(len(state.w))
+    seen, touched = np.zeros((2, len(state.w)), dtype=np.int64)
+    v, s, w, rule = state.v, state.s, state.w, state.rule
+
+    def score(begin: int, end: int) -> int:
+        n_touched: int = kernels.sparse_scores(
+            *rows, begin, end, u, seen, touched, v, s, w, state.steps, *rule
+        )
+        return n_touched
+
+    def step(begin: int, end: int, factor: float, n_touched: int) -> None:
+        kernels.sparse_step(
+            *rows, begin, end, g, factor, c, touched, n_touched, v, s, w, state.steps, *rule
         )
 
-
-class _SparseBatch:
-    """Only the features of a query's documents take part, each brought up to date when used."""
-
-    def __init__(self, state: FTRLState, batches: QueryBatches) -> None:
-        X = batches.X
-        self.arrays = tuple(kernel_view(a) for a in (X.data, X.indices, X.indptr))
-        self.state = state
-        self.c = np.zeros(state.n_features)
-        self.seen = np.zeros(state.n_features, dtype=np.int64)
-        self.touched = np.zeros(state.n_features, dtype=np.int64)
-        self.n_touched = 0
-        self.numbers = state.rule.numbers()
-
-    def scores(self, begin: int, end: int, u: FloatArray) -> None:
-        s = self.state
-        self.n_touched = kernels.sparse_scores(
-            *self.arrays, begin, end, u,
-            self.seen, self.touched, s.v, s.s, s.w, s.steps, *self.numbers,
-        )  # fmt: skip
-
-    def step(self, begin: int, end: int, g: FloatArray, factor: float) -> None:
-        s = self.state
-        kernels.sparse_step(
-            *self.arrays, begin, end, g, factor, self.c, self.touched, self.n_touched,
-            s.v, s.s, s.w, s.steps, *self.numbers,
-        )  # fmt: skip
+    return score, step

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.errors import InputError, check_choice
+from leanrank.errors import InputError
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Cells, Labels, sort_into_cells
-from leanrank.losses.importance import importance_tables
+from leanrank.losses.importance import importance_tables, summed_importance
 from leanrank.solvers.sampling import _scaled_weights as scaled
 from leanrank.solvers.sampling._pair_rows import (
     PairRows,
@@ -204,29 +204,21 @@ def check_finite_loss(total: float, steps: int, eta0: float) -> None:
         )
 
 
-def largest_pair(
-    block_rows: PairRows, index: PairIndex, width: int, member: FloatArray | None = None
-) -> float:
+def largest_pair(block: PairBlock, index: PairIndex, member: FloatArray | None = None) -> float:
     """Return the largest squared norm among a thousand pairs, which sets the size of steps.
 
     ``member`` is 1 for the features of a view, else 0.
     """
-    chosen = np.empty(0) if member is None else member
-    generator, largest = new_state(0, stream=7), 0.0
-    buffers = make_buffers(width)
-    for _ in range(-(-_SAMPLED_FOR_SIZE // len(buffers.pairs))):
-        largest = max(largest, _largest_pair(block_rows, index, chosen, generator, buffers))
+    buffers, generator, largest = make_buffers(block.width), new_state(0, stream=7), 0.0
+    pairs, features, values, counts = buffers
+    for _ in range(-(-_SAMPLED_FOR_SIZE // len(pairs))):
+        fill_pairs(index, generator, pairs, len(pairs))
+        fill_differences(block.rows, pairs, len(pairs), features, values, counts)
+        used = np.arange(values.shape[1]) < counts[:, None]
+        if member is not None:
+            used = np.where(used, member[features], 0.0)
+        largest = max(largest, float(np.sum(used * values**2, axis=1).max()))
     return largest
-
-
-def schedule_code(name: str) -> int:
-    """Return the code of a schedule for kernels.
-
-    >>> schedule_code("pegasos")
-    1
-    """
-    check_choice("learning_rate", name, SCHEDULES)
-    return SCHEDULES.index(name)
 
 
 def _pair_weights(labels: Labels, importance: Any, over: str) -> PairWeights:
@@ -259,21 +251,16 @@ def _mean_weight(
     over: str,
 ) -> float:
     """Return the mean weight of the pairs that will be drawn."""
-    sizes = np.bincount(cells.cell, mass, minlength=len(cells.query))
-    weighted = counted = 0.0
-    for q in range(len(table_ptr) - 1):
-        size = sizes[cells.cell_ptr[q] : cells.cell_ptr[q + 1]]
-        pairs = np.tril(np.outer(size, size), -1)
-        n_pairs = float(pairs.sum())
-        if n_pairs > 0.0:
-            chance = 1.0 if labels.query_weight is None else float(labels.query_weight[q])
-            chance /= n_pairs if over == "queries" else 1.0
-            costs = table[table_ptr[q] : table_ptr[q + 1]].reshape(pairs.shape)
-            weighted += chance * float(np.sum(pairs * costs))
-            counted += chance * n_pairs
-    if not weighted > 0.0:
+    sizes = np.bincount(cells.cell, mass, minlength=len(cells.query)).astype(np.float64)
+    weighted, counted = (
+        summed_importance(costs, table_ptr, cells, sizes) for costs in (table, np.ones(len(table)))
+    )
+    chance = np.ones(len(counted)) if labels.query_weight is None else labels.query_weight
+    if over == "queries":
+        chance = np.divide(chance, counted, out=np.zeros(len(counted)), where=counted > 0)
+    if not chance @ weighted > 0.0:
         raise InputError("every pair of documents weighs 0: give an importance that is positive")
-    return weighted / counted
+    return float(chance @ weighted / (chance @ counted))
 
 
 @kernel
@@ -374,18 +361,3 @@ def _steps(apart, weights, rule, state, t, n_pairs, buffers, is_dense):  # type:
             numbers[scaled.COUNTED] += numbers[scaled.SCALE]
             numbers[scaled.N_NOW] += 1.0
     return total
-
-
-@kernel
-def _largest_pair(rows, index, member, generator, buffers):  # type: ignore[no-untyped-def]
-    n_pairs = len(buffers.pairs)
-    fill_pairs(index, generator, buffers.pairs, n_pairs)
-    fill_differences(rows, buffers.pairs, n_pairs, buffers.features, buffers.values, buffers.counts)
-    largest = 0.0
-    for at in range(n_pairs):
-        n = buffers.counts[at]
-        if len(member) > 0:
-            for k in range(n):
-                buffers.values[at, k] *= member[buffers.features[at, k]]
-        largest = max(largest, squared_norm(buffers.values, at, n))
-    return largest
