@@ -21,8 +21,7 @@ from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, report, see
 from leanrank.rankers.path import BaseLinearRanker, descending, measure_models
 from leanrank.rankers.rankrls import centred_on_queries
 from leanrank.solvers.least_squares.centred import Centred
-from leanrank.solvers.least_squares.greedy import make_state
-from leanrank.solvers.least_squares.greedy_search import Choice, forward, nested_weights
+from leanrank.solvers.least_squares.greedy import forward, make_state, nested_weights
 from leanrank.solvers.least_squares.spectrum import factorise, leave_query_out_scores
 
 MOST_SELECTED = 50
@@ -137,8 +136,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         alpha = float(self.alpha)
         n_steps = self._count_steps(data.n_features)
-        generator = np.random.default_rng(seed_of(self.random_state))
-        choice = Choice(data.n_features, self.candidates, generator)
         executor = make_executor(self.n_jobs)
         centred = centred_on_queries(data, labels)
         warn_of_single_query(centred, "features are chosen by the training error")
@@ -146,7 +143,11 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         kind = "frozen" if self.fitting == "back" else self.memory
         state = make_state(kind, centred, alpha, executor, criterion)
         subsets = forward(
-            state, n_steps, choice, lambda residual: self._on_left_out(residual, centred, data)
+            state,
+            n_steps,
+            lambda residual: self._on_left_out(residual, centred, data),
+            n_candidates=self.candidates,
+            random=np.random.default_rng(seed_of(self.random_state)),
         )
         self._weights = nested_weights(centred, subsets[-1].features, alpha)
         self.subsets_ = [subset.features for subset in subsets]

@@ -27,7 +27,7 @@ from leanrank.solvers.base import Solution
 from leanrank.solvers.least_squares import ridge, spectrum
 from leanrank.solvers.least_squares.centred import Centred
 from leanrank.solvers.least_squares.ridge import LARGEST_FACTORISATION
-from leanrank.solvers.least_squares.spectrum import DualSpectrum, Spectrum
+from leanrank.solvers.least_squares.spectrum import Spectrum
 
 
 class LeaveQueryOut(BaseRanker):
@@ -123,7 +123,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         alpha, problem = float(self.alpha), self._problem(data, labels)
         few = len(data) < data.n_features and len(data) <= LARGEST_FACTORISATION
         if isinstance(data.X, Shards) or not few:
-            self.coef_ = ridge.solve_ridge(problem, alpha)
+            self.coef_ = ridge.solve_ridge(problem, [alpha])[0]
             return
         w = ridge.iterate_ridge(problem, alpha, len(data))
         dual = centred_on_queries(data, labels)
@@ -142,7 +142,7 @@ class RankRLS(LeaveQueryOut, BaseLinearRanker):
         strengths = alpha_grid(np.inf, **grid) if alphas is None else descending(alphas)
         problem, solutions = self._problem(data, labels), []
         if isinstance(data.X, Shards):
-            coefs = ridge.solve_ridge_path(problem, strengths.tolist())
+            coefs = ridge.solve_ridge(problem, strengths.tolist())
         else:
             coefs = np.array(list(map(self._factorise(data, labels).weights, strengths.tolist())))
         for alpha, w in zip(strengths.tolist(), coefs, strict=True):
@@ -244,7 +244,7 @@ class KernelRankRLS(LeaveQueryOut):
         self._columns = slice(None) if grouped else data.order  # of a precomputed kernel
         return data, labels
 
-    def _factorise(self, data: RankingData, labels: Labels) -> DualSpectrum:
+    def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
         if len(data) > LARGEST_FACTORISATION:
             raise InputError(
                 f"the kernel matrix of {len(data):,} documents is too large: take a sample, or "

@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 
 from leanrank.execution import make_executor
-from leanrank.solvers.least_squares.greedy import make_state
-from leanrank.solvers.least_squares.greedy_search import (
-    Choice,
-    forward,
-    nested_weights,
-)
+from leanrank.solvers.least_squares.greedy import forward, make_state, nested_weights
 from tests.solvers.reference_rankrls import centre, centred_of, left_out, random_problem, ridge
 
 
 def search(X, plan, alpha, steps, *, kind="standard", **options):
     state = make_state(kind, centred_of(X, plan), alpha, make_executor(1))
-    return forward(state, steps, Choice(X.shape[1], **options), lambda residual: residual.copy())
+    return forward(state, steps, lambda residual: residual.copy(), **options)
 
 
 def error(X, plan, chosen, alpha):

@@ -41,14 +41,15 @@ _TAU, _CP, _CU, _PU, _UU, _KAPPA, _Z, _ENERGY, _GAIN, _NEXT_Z = (WIDTH * at for 
 def step_and_measure(
     C: FloatArray, U: FloatArray, query_ptr: IntArray, r0: int, r1: int, p: FloatArray,
     b: FloatArray, alpha: float, step_c: FloatArray, step_u: FloatArray, inverse_rest: FloatArray,
-    t: FloatArray, kappa: FloatArray, z: FloatArray, energy: FloatArray, lone_ptr: IntArray,
-    lone: IntArray, out: FloatArray,
+    t: FloatArray, kappa: FloatArray, z: FloatArray, energy: FloatArray, only: IntArray,
+    out: FloatArray,
 ) -> None:  # fmt: skip
     """Bring the rows of queries [r0, r1) up to date with the last chosen feature, and measure.
 
     ``t`` is x·c of the chosen and each other feature, ``kappa`` that over alpha + x·c of the chosen
     one, ``inverse_rest`` the inverse of the latter without each query (0: it varies in that query
-    only); zeros are no step. ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step.
+    only); zeros are no step. ``z`` (c·b) and ``energy`` (x·c) are of each feature after the step,
+    ``only`` is the only query in which it varies.
     ``out`` gets the sums over these queries of the decrease and of c·b, which is more exact than
     the z carried along.
     """
@@ -64,15 +65,9 @@ def step_and_measure(
             work[_NEXT_Z + k] = 0.0
         for q in range(r0, r1):
             begin, end = query_ptr[q], query_ptr[q + 1]
-            _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest[q], work)
-            for at in range(lone_ptr[q], lone_ptr[q + 1]):
-                if f0 <= lone[at] < f0 + w:
-                    work[_TAU + lone[at] - f0] = 0.0
+            _left_out_weights(U, begin, end, f0, w, step_c, t, inverse_rest[q], q, only, work)
             _step_and_sum(C, U, begin, end, f0, w, step_c, step_u, p, b, work)
-            for at in range(lone_ptr[q], lone_ptr[q + 1]):
-                if f0 <= lone[at] < f0 + w:
-                    work[_CP + lone[at] - f0] = work[_Z + lone[at] - f0]  # theta is 0
-            _add_gain(w, alpha, work)
+            _add_gain(f0, w, alpha, q, only, work)
         for k in range(w):
             out[0, f0 + k] += work[_GAIN + k]
             out[1, f0 + k] += work[_NEXT_Z + k]
@@ -93,42 +88,15 @@ def replay_and_measure(
     for q in range(len(query_ptr) - 1):
         begin, end = query_ptr[q], query_ptr[q + 1]
         for j in range(n_steps):
-            _left_out_weights(U, begin, end, 0, w, steps_c[j], t[j], inverse_rests[j, q], work)
-            for k in range(w):
-                if only[k] == q:
-                    work[_TAU + k] = 0.0
+            inverse_rest = inverse_rests[j, q]
+            _left_out_weights(U, begin, end, 0, w, steps_c[j], t[j], inverse_rest, q, only, work)
             _step_left_out(U, begin, end, w, steps_u[j], work)
         for k in range(w):  # C and U are there: a step of zero
             work[_TAU + k] = 0.0
         _step_and_sum(C, U, begin, end, 0, w, p, p, p, b, work)
-        for k in range(w):
-            if only[k] == q:
-                work[_CP + k] = work[_Z + k]
-        _add_gain(w, alpha, work)
+        _add_gain(0, w, alpha, q, only, work)
     for k in range(w):
         gain[k] = work[_GAIN + k]
-
-
-@kernel
-def replay(
-    c: FloatArray, u: FloatArray, query_ptr: IntArray, only: int, energy: float,
-    steps_c: FloatArray, steps_u: FloatArray, totals: FloatArray, inverse_rests: FloatArray,
-    n_steps: int,
-) -> float:  # fmt: skip
-    """Turn a column into its residual c, fill u, and return x·c; all steps of a query at once."""
-    t = np.empty(n_steps)
-    for j in range(n_steps):
-        t[j] = _dot(steps_c[j], c)  # c is still the column itself
-        energy = max(0.0, energy - t[j] * (t[j] / totals[j]))
-    for q in range(len(query_ptr) - 1):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        u[begin:end] = c[begin:end]
-        for j in range(n_steps):
-            tau = (t[j] - _dot(steps_c[j, begin:end], u[begin:end])) * inverse_rests[j, q]
-            if q != only and tau != 0.0:
-                _subtract(u[begin:end], steps_u[j, begin:end], tau)
-            _subtract(c[begin:end], steps_c[j, begin:end], t[j] / totals[j])
-    return energy
 
 
 @kernel
@@ -229,43 +197,24 @@ def sparse_energy(
         only[k] = lives if lives >= 0 else -1
 
 
-@kernel
-def row_energy(
-    rows: AnyArray, query_ptr: IntArray, first: int, total: FloatArray, lives: IntArray
-) -> None:
-    """Add up ‖x‖² over the rows of some queries; ``lives`` is the only query a feature varies in.
-
-    −1: none so far, −2: several.
-    """
-    n = rows.shape[1]
-    squares = np.empty(n)
-    for q in range(len(query_ptr) - 1):
-        squares[:] = 0.0
-        for i in range(query_ptr[q], query_ptr[q + 1]):
-            for k in range(n):
-                squares[k] += np.float64(rows[i, k]) * np.float64(rows[i, k])
-        for k in range(n):
-            total[k] += squares[k]
-            if squares[k] > 0.0:
-                lives[k] = first + q if lives[k] == -1 else -2
-
-
-@kernel
+@_sums
 def query_sums(left: FloatArray, right: FloatArray, query_ptr: IntArray) -> FloatArray:
     """Sum the products of two vectors over each query."""
     out = np.empty(len(query_ptr) - 1)
     for q in range(len(out)):
-        begin, end = query_ptr[q], query_ptr[q + 1]
-        out[q] = _dot(left[begin:end], right[begin:end])
+        total = 0.0
+        for i in range(query_ptr[q], query_ptr[q + 1]):
+            total += left[i] * right[i]
+        out[q] = total
     return out
 
 
 @kernel
 def _left_out_weights(
     U: FloatArray, begin: int, end: int, f0: int, w: int, step_c: FloatArray, t: FloatArray,
-    inverse_rest: float, work: FloatArray,
+    inverse_rest: float, q: int, only: IntArray, work: FloatArray,
 ) -> None:  # fmt: skip
-    """Compute the weight that the chosen feature gets in each other one, without one query."""
+    """Compute the weight that the chosen feature gets in each other one, without query q."""
     for k in range(w):
         work[_TAU + k] = 0.0
     for i in range(begin, end):
@@ -274,7 +223,8 @@ def _left_out_weights(
         for k in range(w):
             work[_TAU + k] += factor * row[k]
     for k in range(w):
-        work[_TAU + k] = (t[f0 + k] - work[_TAU + k]) * inverse_rest
+        tau = (t[f0 + k] - work[_TAU + k]) * inverse_rest
+        work[_TAU + k] = 0.0 if only[f0 + k] == q else tau
 
 
 @kernel
@@ -311,26 +261,12 @@ def _step_and_sum(
 
 
 @kernel
-def _add_gain(w: int, alpha: float, work: FloatArray) -> None:
+def _add_gain(f0: int, w: int, alpha: float, q: int, only: IntArray, work: FloatArray) -> None:
     for k in range(w):
         rest = alpha + max(0.0, work[_ENERGY + k] - work[_CU + k])
-        theta = (work[_Z + k] - work[_CP + k]) / rest
+        theta = 0.0 if only[f0 + k] == q else (work[_Z + k] - work[_CP + k]) / rest
         # the decrease itself, not a difference of two nearly equal errors
         work[_GAIN + k] += theta * (2.0 * work[_PU + k] - theta * work[_UU + k])
-
-
-@_sums
-def _dot(left: FloatArray, right: FloatArray) -> float:
-    total = 0.0
-    for i in range(len(left)):
-        total += np.float64(left[i]) * np.float64(right[i])
-    return total
-
-
-@kernel
-def _subtract(vector: FloatArray, direction: FloatArray, factor: float) -> None:
-    for i in range(len(vector)):
-        vector[i] -= factor * direction[i]
 
 
 @kernel

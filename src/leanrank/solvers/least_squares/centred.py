@@ -7,6 +7,7 @@ centring is a projection within each query, so leaving out a query is leaving ou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +44,8 @@ class Centred:
         """Centre the data of a prepared squared loss."""
         root = np.sqrt(plan.scale[plan.cell] * plan.weight)
         wanted = plan.y if plan.offset is None else plan.y + plan.offset
-        target = np.empty((plan.n_rows, 1))
         column = np.ascontiguousarray(wanted, dtype=np.float64)[:, None]
-        _dense_rows(column, kernel_view(plan.query_ptr), root, target)
+        target = _centred_rows(column, kernel_view(plan.query_ptr), root)
         return cls(X, kernel_view(plan.query_ptr), root, target[:, 0])
 
     @property
@@ -96,9 +96,9 @@ class Centred:
         begin, end = int(self.query_ptr[r0]), int(self.query_ptr[r1])
         part = self.X[begin:end]
         dense = kernel_view(part) if isinstance(part, np.ndarray) else part.toarray()
-        out = np.empty((end - begin, self.n_features))
-        _dense_rows(dense, self.query_ptr[r0 : r1 + 1] - begin, self.root[begin:end], out)
-        return out
+        ptr = self.query_ptr[r0 : r1 + 1] - begin
+        rows: FloatArray = _centred_rows(dense, ptr, self.root[begin:end])
+        return rows
 
     def features(self, chosen: IntArray) -> FloatArray:
         """Compute some columns of A, one per row of the result."""
@@ -107,12 +107,11 @@ class Centred:
     def block(self, chosen: IntArray) -> FloatArray:
         """Compute some columns of A, in the order of ``chosen``."""
         if self.is_sparse:
-            some = self._by_column[:, chosen].toarray()
+            some = self._by_column[:, chosen].toarray(order="C")
         else:
             some = np.take(self.X, chosen, axis=1)
-        out = np.empty((self.n_rows, len(chosen)))
-        _dense_rows(some, self.query_ptr, self.root, out)
-        return out
+        block: FloatArray = _centred_rows(some, self.query_ptr, self.root)
+        return block
 
     def adjoint(self, values: FloatArray) -> FloatArray:
         """Compute Aᵀ times a vector that is centred within each query."""
@@ -152,14 +151,25 @@ class Centred:
         return centred
 
 
-# The first row of a query is subtracted before the mean: a constant column gives exact zeros, and a
-# large constant costs no digits.
+def reduced(triangle: FloatArray, blocks: Iterable[FloatArray]) -> FloatArray:
+    """Return the triangle that has the same products as another one and blocks of rows below it."""
+    from scipy.linalg.lapack import dgeqrf
+
+    for block in blocks:
+        stacked = np.vstack([triangle, block])
+        triangle = np.triu(dgeqrf(stacked)[0][: stacked.shape[1]])
+    return triangle
 
 
 @kernel
-def _dense_rows(X: AnyArray, query_ptr: IntArray, root: FloatArray, out: FloatArray) -> None:
+def _centred_rows(X: AnyArray, query_ptr: IntArray, root: FloatArray) -> FloatArray:
+    """Centre the rows of each query and scale them.
+
+    The first row of a query is subtracted before the mean: a constant column gives exact zeros, and
+    a large constant costs no digits.
+    """
     n = X.shape[1]
-    mean = np.empty(n)
+    mean, out = np.empty(n), np.empty(X.shape)
     for q in range(len(query_ptr) - 1):
         begin, end = query_ptr[q], query_ptr[q + 1]
         mean[:] = 0.0
@@ -175,3 +185,4 @@ def _dense_rows(X: AnyArray, query_ptr: IntArray, root: FloatArray, out: FloatAr
         for i in range(begin, end):
             for j in range(n):
                 out[i, j] = root[i] * (out[i, j] - mean[j])
+    return out

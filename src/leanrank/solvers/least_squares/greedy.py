@@ -17,22 +17,98 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.designs.dense import dense_rmatvec
-from leanrank.errors import InputError, check_choice
+from leanrank.errors import InputError, check_choice, overflow
 from leanrank.execution import Executor, add_up, cached_property, query_ranges, row_blocks
 from leanrank.solvers.least_squares import _greedy_kernels as kernels
-from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.centred import Centred, reduced
 
 COLUMNS_AT_ONCE = 32
 """Features per task where they are independent; measured by ``benchmarks greedy``."""
 
 NUMBERS_PER_RANGE = 1 << 17
 """Size of the rows per task over queries; measured by ``benchmarks greedy``."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some features in order of choice, and what is known of their model.
+
+    Attributes
+    ----------
+    features : array of int64
+    criterion : float
+        The leave-query-out squared error, Eq. 7 of the paper.
+    by_query : array
+        What ``record`` returned of the leave-query-out residual.
+    """
+
+    features: IntArray
+    criterion: float
+    by_query: FloatArray
+
+
+def forward(
+    state: GreedyState,
+    n_steps: int,
+    record: Callable[[FloatArray], FloatArray],
+    *,
+    n_candidates: int | None = None,
+    random: Any = None,
+) -> list[Subset]:
+    """Add the best feature until there are ``n_steps``, the first among equals.
+
+    Parameters
+    ----------
+    state : GreedyState
+    n_steps : int
+    record : callable
+        Called with the leave-query-out residual after each step.
+    n_candidates : int, optional
+        Number of features to try per step, drawn by ``random``; None: all.
+    random : Generator, optional
+    """
+    subsets: list[Subset] = []
+    while len(state.chosen) < n_steps:
+        tried = np.setdiff1d(np.arange(state.centred.n_features), state.chosen)
+        if n_candidates is not None and n_candidates < len(tried):
+            tried = np.sort(random.choice(tried, n_candidates, replace=False))
+        gains = state.decreases(tried)
+        gains = np.where(np.isnan(gains), -np.inf, gains)  # an overflow is no gain
+        state.add(int(tried[np.argmax(gains)]))
+        residual, chosen = state.residual, np.array(state.chosen, dtype=np.int64)
+        criterion = float(residual @ residual)
+        if not np.isfinite(criterion):
+            raise InputError(overflow("the leave-query-out error"))
+        subsets.append(Subset(chosen, criterion, record(residual)))
+    return subsets
+
+
+def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[FloatArray]:
+    """Solve the ridge regressions on the first 1, 2, … of the chosen features.
+
+    One QR of the regression with the penalty as further rows serves all: its leading triangles are
+    those of the smaller subsets. No normal equations are formed, so a tiny alpha costs no digits.
+    """
+    from scipy.linalg.lapack import dtrtrs
+
+    k = len(chosen)
+    rows = np.vstack([centred.features(chosen), centred.target])
+    blocks = row_blocks(centred.n_rows, max(4 * (k + 1), 65_536 // (k + 1)))
+    triangle = reduced(
+        np.hstack([np.sqrt(alpha) * np.eye(k), np.zeros((k, 1))]),
+        (rows[:, begin:end].T for begin, end in blocks),
+    )
+    return [
+        np.asarray(dtrtrs(triangle[:size, :size], triangle[:size, k])[0])
+        for size in range(1, k + 1)
+    ]
 
 
 def make_state(
@@ -98,24 +174,29 @@ class GreedyState:
             inverse[self.only[feature]] = 0.0
         z = float(c @ self.centred.target)
         theta = (z - kernels.query_sums(c, p, ptr)) * inverse
-        self._remember(c, u, total, inverse)
+        self._remember(feature, c, u, total, inverse)
         self.residual = p - theta[self.centred.query_of] * u
         self.trained = self.trained - (z / total) * c
         self.chosen.append(feature)
 
     def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
-        """Return c, u and x·c of one feature."""
-        c = self.centred.features(np.array([feature]))[0]
-        u = np.empty_like(c)
-        k = len(self.chosen)
-        energy, only = float(self.start_energy[feature]), int(self.only[feature])
-        left = kernels.replay(
-            c, u, self.centred.query_ptr, only, energy, self.steps_c, self.steps_u, self.totals,
-            self.inverse_rests, k,
-        )  # fmt: skip
-        return c, u, float(left)
+        """Return c, u and x·c of one feature: its columns after every step so far."""
+        k, centred = len(self.chosen), self.centred
+        steps, ptr = self.steps_c[:k], centred.query_ptr
+        x = centred.features(np.array([feature]))[0]
+        t = steps @ x
+        kappa, u = t / self.totals[:k], x.copy()
+        for j in range(k):
+            tau = (t[j] - kernels.query_sums(steps[j], u, ptr)) * self.inverse_rests[j]
+            if self.only[feature] >= 0:
+                tau[self.only[feature]] = 0.0
+            u -= tau[centred.query_of] * self.steps_u[j]
+        return x - kappa @ steps, u, max(0.0, float(self.start_energy[feature] - t @ kappa))
 
-    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
+    def _remember(
+        self, feature: int, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray
+    ) -> None:
+        """Keep the step of a feature, with which the others are brought up to date."""
         k = len(self.chosen)
         if k == len(self.totals):
             size = max(8, 2 * k)
@@ -125,21 +206,25 @@ class GreedyState:
         self.steps_c[k], self.steps_u[k] = c, u
         self.totals[k], self.inverse_rests[k] = total, inverse
 
-    def _find_energy(self, rows_of: Callable[[int, int], AnyArray]) -> None:
+    def _find_energy(self, rows_of: Callable[[int, int], FloatArray]) -> None:
         """Compute ‖x‖² of every feature, and the only query in which it varies."""
-        n, ptr = self.centred.n_features, self.centred.query_ptr
+        filled = np.flatnonzero(np.diff(self.centred.query_ptr))
+        starts = self.centred.query_ptr[filled]
 
-        def part(r: tuple[int, int]) -> tuple[FloatArray, IntArray]:
-            total, lives = np.zeros(n), np.full(n, -1)
-            kernels.row_energy(rows_of(*r), ptr[r[0] : r[1] + 1] - ptr[r[0]], r[0], total, lives)
-            return total, lives
+        def part(r: tuple[int, int]) -> tuple[FloatArray, IntArray, IntArray]:
+            squares, here = rows_of(*r) ** 2, slice(*np.searchsorted(filled, r))
+            if not len(squares):
+                return np.zeros(n), *np.zeros((2, n), dtype=np.int64)
+            squares = np.add.reduceat(squares, starts[here] - starts[here][0])
+            varies = squares > 0
+            return squares.sum(axis=0), varies.sum(axis=0), filled[here][varies.argmax(axis=0)]
 
-        for total, lives in self.executor.map(part, self._ranges):
-            self.start_energy += total
-            both = (lives != -1) & (self.only != -1)
-            self.only = np.where(both, -2, np.maximum(self.only, lives))
-            self.only[lives == -2] = -2
-        self.only = np.maximum(self.only, -1)
+        n, times = self.centred.n_features, np.zeros(self.centred.n_features, dtype=np.int64)
+        for energy, found, query in self.executor.map(part, self._ranges):
+            self.start_energy += energy
+            times += found
+            self.only = np.where(found > 0, query, self.only)
+        self.only[times != 1] = -1
 
     def _training_gain(self, z: FloatArray, energy: FloatArray) -> FloatArray:
         return z**2 / (self.alpha + energy)
@@ -163,7 +248,7 @@ class HeldColumns(GreedyState):
         self.C, self.U = np.empty(shape), np.empty(shape)
         ptr = centred.query_ptr
 
-        def fill(r0: int, r1: int) -> AnyArray:
+        def fill(r0: int, r1: int) -> FloatArray:
             rows = slice(int(ptr[r0]), int(ptr[r1]))
             values = centred.rows(r0, r1)
             self.C[rows] = values
@@ -175,9 +260,6 @@ class HeldColumns(GreedyState):
         self.z = np.zeros(centred.n_features)
         self.pending: tuple[Any, ...] | None = None
         self.gains: FloatArray | None = None
-        lonely = np.flatnonzero(self.only >= 0)
-        self.lone = lonely[np.argsort(self.only[lonely], kind="stable")]
-        self.lone_ptr = np.searchsorted(self.only[self.lone], np.arange(len(ptr)))
 
     def decreases(self, candidates: IntArray) -> FloatArray:
         """Update the residuals of all features with the last choice, and measure them."""
@@ -204,7 +286,7 @@ class HeldColumns(GreedyState):
             out = np.zeros((2, n))
             kernels.step_and_measure(
                 self.C, self.U, ptr, r[0], r[1], self.residual, centred.target, self.alpha, c, u,
-                inverse, t, kappa, z, self.energy, self.lone_ptr, self.lone, out,
+                inverse, t, kappa, z, self.energy, self.only, out,
             )  # fmt: skip
             return out
 
@@ -222,19 +304,16 @@ class HeldColumns(GreedyState):
         )
         return total
 
-    def add(self, feature: int) -> None:
-        """Choose a feature; the others are updated when they are measured next."""
+    def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
         if self.gains is None:
             self._step()
-        super().add(feature)
-        self.pending = (self.centred.features(np.array([feature]))[0], *self.last)
-        self.gains = None
-
-    def _residuals(self, feature: int) -> tuple[FloatArray, FloatArray, float]:
         return self.C[:, feature].copy(), self.U[:, feature].copy(), float(self.energy[feature])
 
-    def _remember(self, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray) -> None:
-        self.last = c, u, total, inverse
+    def _remember(
+        self, feature: int, c: FloatArray, u: FloatArray, total: float, inverse: FloatArray
+    ) -> None:
+        x = self.centred.features(np.array([feature]))[0]
+        self.pending, self.gains = (x, c, u, total, inverse), None
 
 
 class Replayed(GreedyState):
@@ -278,7 +357,14 @@ class Replayed(GreedyState):
             )  # fmt: skip
             return gain
 
-        return _joined(self.executor.map(part, _groups(candidates)))
+        return self._joined(part, candidates, COLUMNS_AT_ONCE)
+
+    def _joined(
+        self, part: Callable[[IntArray], FloatArray], candidates: IntArray, at_once: int
+    ) -> FloatArray:
+        some = row_blocks(len(candidates), at_once)
+        gains = self.executor.map(part, [candidates[begin:end] for begin, end in some])
+        return np.concatenate([np.zeros(0), *gains])
 
 
 class Frozen(Replayed):
@@ -309,7 +395,7 @@ class Frozen(Replayed):
             )  # fmt: skip
             return gain
 
-        return _joined(self.executor.map(part, _groups(candidates, 256)))
+        return self._joined(part, candidates, 256)
 
 
 def _check_memory(wanted: int) -> None:
@@ -329,14 +415,6 @@ def machine_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return np.inf
-
-
-def _groups(features: IntArray, size: int = COLUMNS_AT_ONCE) -> list[IntArray]:
-    return [features[at : at + size] for at in range(0, len(features), size)]
-
-
-def _joined(parts: list[FloatArray]) -> FloatArray:
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _grown(array: Any, size: int) -> Any:

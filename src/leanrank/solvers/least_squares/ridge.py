@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,18 +21,25 @@ FEWEST_ITERATIONS = 20
 """Smaller budgets of iterations are not worth a try."""
 
 
-def solve_ridge(
-    problem: Problem, alpha: float, *, tol: float = 1e-10, largest: int = LARGEST_FACTORISATION
-) -> FloatArray:
-    """Minimise a quadratic loss plus alpha/2 · ‖w‖².
+EPSILON = float(np.finfo(np.float64).eps)
 
-    The optimum solves (H + alpha·I) w = −∇(0), H and ∇ those of the loss.
+
+def solve_ridge(
+    problem: Problem,
+    alphas: Sequence[float],
+    *,
+    tol: float = 1e-10,
+    largest: int = LARGEST_FACTORISATION,
+) -> FloatArray:
+    """Minimise a quadratic loss plus alpha/2 · ‖w‖² for one alpha or several, one row each.
+
+    The optimum solves (H + alpha·I) w = −∇(0), H and ∇ those of the loss. One H serves all alphas.
 
     Parameters
     ----------
     problem : Problem
         Its loss must be quadratic in the scores.
-    alpha : float
+    alphas : sequence of float
         At zero, the solution of least norm.
     tol : float
         Relative residual at which conjugate gradients stop.
@@ -42,22 +49,25 @@ def solve_ridge(
     require(problem.loss, "ridge", "curvature", "fold")
     n = problem.n_features
     if n == 0:
-        return np.zeros(0)
+        return np.zeros((len(alphas), 0))
     if n > largest:
-        return _iterate_to_the_end(problem, alpha, tol)
-    w = iterate_ridge(problem, alpha, n, tol=tol)
-    if w is not None:
-        return w
+        return np.array([_iterate_to_the_end(problem, alpha, tol) for alpha in alphas])
+    if len(alphas) == 1:
+        w = iterate_ridge(problem, alphas[0], n, tol=tol)
+        if w is not None:
+            return w[None]
     problem.at(np.zeros(n))
-    gradient = problem.gradient()
-    system = problem.focused_hessian()
-    system[np.diag_indices(n)] += alpha
-    solve = _factorise(system)
-    w = solve(-gradient)
-    # Forming H squares the condition of X; one step of iterative refinement recovers most of the
-    # lost digits.
-    problem.at(w)
-    return w - solve(problem.gradient() + alpha * w)
+    gradient, system = problem.gradient(), problem.focused_hessian()
+    diagonal, coefs = np.diag(system).copy(), []
+    for alpha in alphas:
+        system[np.diag_indices(n)] = diagonal + alpha
+        solve = _factorise(system)
+        w = solve(-gradient)
+        # Forming H squares the condition of X; one step of iterative refinement recovers most of
+        # the lost digits.
+        problem.at(w)
+        coefs.append(w - solve(problem.gradient() + alpha * w))
+    return np.array(coefs)
 
 
 def iterate_ridge(
@@ -74,51 +84,6 @@ def iterate_ridge(
         return None
     w, finished = _conjugate_gradients(problem, alpha, tol, budget, hopeless=budget // 4)
     return w if finished else None
-
-
-def solve_ridge_path(
-    problem: Problem, alphas: Iterable[float], *, largest: int = LARGEST_FACTORISATION
-) -> FloatArray:
-    """Minimise a quadratic loss plus alpha/2 · ‖w‖² for several alphas, one row each.
-
-    One Hessian and its eigenvectors serve all of them; each model is refined once, as in
-    ``solve_ridge``.
-    """
-    from scipy.linalg import eigh
-
-    n = problem.n_features
-    if not 0 < n <= largest:
-        return np.array([solve_ridge(problem, alpha, largest=largest) for alpha in alphas])
-    require(problem.loss, "ridge", "curvature", "fold")
-    problem.at(np.zeros(n))
-    gradient, system = problem.gradient(), problem.focused_hessian()
-    check_products(system)
-    values, vectors = eigh(system)
-    values = np.maximum(values, 0.0)
-    coefs = []
-    for alpha in alphas:
-        w = solve_by_spectrum(values, vectors, vectors.T @ -gradient, alpha)
-        problem.at(w)
-        rest = vectors.T @ (problem.gradient() + alpha * w)
-        coefs.append(w - solve_by_spectrum(values, vectors, rest, alpha))
-    return np.array(coefs)
-
-
-def solve_by_spectrum(
-    values: FloatArray, vectors: FloatArray, target: FloatArray, alpha: float
-) -> FloatArray:
-    """Compute V (target / (s + alpha)); at alpha 0 the solution of least norm.
-
-    There, eigenvalues that may be rounding are left out.
-    """
-    floor = 0.0
-    if alpha == 0.0:
-        floor = 10 * len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
-    s = values + alpha
-    solution: FloatArray = vectors @ np.divide(
-        target, s, out=np.zeros_like(target), where=s > floor
-    )
-    return solution
 
 
 def solve_ridge_dual(centred: Centred, alpha: float) -> FloatArray:
@@ -147,10 +112,10 @@ def _factorise(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
     if not fault:
         size = np.abs(system).sum(axis=0).max(initial=0.0)
         rcond = lapack.dpocon(factor, size, uplo="L")[0]
-        if rcond > 10 * np.finfo(np.float64).eps:
+        if rcond > 10 * EPSILON:
             return lambda right: np.asarray(lapack.dpotrs(factor, right, lower=True)[0])
     values, vectors = eigh(system)
-    sure = values > 10 * len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+    sure = values > 10 * len(values) * EPSILON * np.abs(values).max(initial=0.0)
     part = vectors[:, sure]
     return lambda right: np.asarray(part @ ((part.T @ right) / values[sure]))
 

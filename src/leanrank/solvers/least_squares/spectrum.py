@@ -25,19 +25,20 @@ objective stays that of all queries.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.execution import Executor, query_ranges
-from leanrank.solvers.least_squares.centred import Centred
+from leanrank.solvers.least_squares.centred import Centred, reduced
 from leanrank.solvers.least_squares.ridge import (
+    EPSILON,
     LARGEST_FACTORISATION,
     check_products,
-    solve_by_spectrum,
 )
 
 
@@ -50,11 +51,11 @@ def factorise(centred: Centred, largest: int = LARGEST_FACTORISATION) -> Spectru
             "single strengths with RankRLS, which then iterates"
         )
     if centred.n_features <= centred.n_rows:
-        return PrimalSpectrum(centred, *_eigen_of_features(centred))
+        return Spectrum(centred, *_eigen_of_features(centred))
     return factorise_kernel(centred, centred.products())
 
 
-def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
+def factorise_kernel(centred: Centred, outer: FloatArray) -> Spectrum:
     """Factorise in the dual.
 
     Parameters
@@ -75,9 +76,9 @@ def factorise_kernel(centred: Centred, outer: FloatArray) -> DualSpectrum:
         gram[begin:end, begin:end] += usual * np.outer(unit[begin:end], unit[begin:end])
     check_products(gram)
     values, vectors = eigh(gram)
-    noise = len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    noise = len(values) * EPSILON * values.max(initial=0.0)
     values = np.where(values > noise, values, 0.0)
-    return DualSpectrum(centred, values, vectors, vectors.T @ centred.target, outer @ vectors)
+    return Spectrum(centred, values, vectors, vectors.T @ centred.target, outer @ vectors)
 
 
 @dataclass(frozen=True)
@@ -91,59 +92,41 @@ class Spectrum:
         The eigenvalues s, and V or U.
     target : array
         c.
+    outer : array, optional
+        T in the dual; in the primal it is made for one block of queries at a time.
     """
 
     centred: Centred
     values: FloatArray
     vectors: FloatArray
     target: FloatArray
-    is_dual: ClassVar[bool]
+    outer: FloatArray | None = None
 
     def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
         """Return B and T of the documents of the queries [r0, r1)."""
-        raise AssertionError(f"{type(self).__name__} must define block")
-
-    def weights(self, alpha: float) -> FloatArray:
-        """Compute the weights of the features; at alpha 0, those of least norm."""
-        raise AssertionError(f"{type(self).__name__} must define weights")
-
-    def _mixture(self, alpha: float) -> FloatArray:
-        """Compute V or U times c / (s + alpha)."""
-        return solve_by_spectrum(self.values, self.vectors, self.target, alpha)
-
-
-@dataclass(frozen=True)
-class PrimalSpectrum(Spectrum):
-    """Fewer features than documents: B and T are made for one block of queries at a time."""
-
-    is_dual: ClassVar[bool] = False
-
-    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        ptr = self.centred.query_ptr
-        outer = np.asarray(self.centred.X[int(ptr[r0]) : int(ptr[r1])] @ self.vectors)
+        rows = slice(int(self.centred.query_ptr[r0]), int(self.centred.query_ptr[r1]))
+        if self.outer is not None:
+            return self.vectors[rows], self.outer[rows]
+        outer = np.asarray(self.centred.X[rows] @ self.vectors)
         return self.centred.rows(r0, r1) @ self.vectors, outer
 
     def weights(self, alpha: float) -> FloatArray:
+        """Compute the weights of the features; at alpha 0, those of least norm."""
+        if self.outer is not None:
+            return self.centred.adjoint(self.dual_coefficients(alpha))
         return self._mixture(alpha)
 
-
-@dataclass(frozen=True)
-class DualSpectrum(Spectrum):
-    """Fewer documents than features, or a kernel; ``outer`` is T."""
-
-    outer: FloatArray
-    is_dual: ClassVar[bool] = True
-
-    def block(self, r0: int, r1: int) -> tuple[FloatArray, FloatArray]:
-        rows = slice(int(self.centred.query_ptr[r0]), int(self.centred.query_ptr[r1]))
-        return self.vectors[rows], self.outer[rows]
-
     def dual_coefficients(self, alpha: float) -> FloatArray:
-        """Compute the coefficients a of the centred documents, G ŷ in the paper."""
+        """Compute, in the dual, the coefficients a of the centred documents, G ŷ in the paper."""
         return self.centred.project(self._mixture(alpha))
 
-    def weights(self, alpha: float) -> FloatArray:
-        return self.centred.adjoint(self.dual_coefficients(alpha))
+    def _mixture(self, alpha: float) -> FloatArray:
+        """Compute V or U times c / (s + alpha)."""
+        values = self.values
+        if alpha > 0.0:
+            return np.asarray(self.vectors @ (self.target / (values + alpha)))
+        sure = values > 10 * len(values) * EPSILON * values.max(initial=0.0)
+        return np.asarray(self.vectors[:, sure] @ (self.target[sure] / values[sure]))
 
 
 def row_ranges(centred: Centred, width: int, numbers: int = 1 << 22) -> list[tuple[int, int]]:
@@ -163,25 +146,18 @@ def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatA
         values, vectors = eigh(gram)
         return np.maximum(values, 0.0), vectors, vectors.T @ centred.adjoint(centred.target)
     # A triangle from QR keeps the digits that forming AᵀA would lose.
-    triangle = _triangle(centred)
-    check_products(triangle)
     n = centred.n_features
+    triangle = reduced(np.zeros((0, n + 1)), _rows_and_target(centred))
+    check_products(triangle)
     left, singular, right_t = svd(triangle[:, :n], full_matrices=False)
     return singular**2, right_t.T, singular * (left.T @ triangle[:, n])
 
 
-def _triangle(centred: Centred) -> FloatArray:
-    """Reduce [A, b] to a triangle with the same products, block after block of rows."""
-    from scipy.linalg import qr
-
-    n = centred.n_features
-    triangle = np.zeros((0, n + 1))
-    for r0, r1 in row_ranges(centred, n + 1):
+def _rows_and_target(centred: Centred) -> Iterator[FloatArray]:
+    """Return [A, b] in blocks of rows."""
+    for r0, r1 in row_ranges(centred, centred.n_features + 1):
         rows = slice(int(centred.query_ptr[r0]), int(centred.query_ptr[r1]))
-        block = np.column_stack([centred.rows(r0, r1), centred.target[rows]])
-        stacked = np.vstack([triangle, block])
-        triangle = qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][: n + 1]
-    return triangle
+        yield np.column_stack([centred.rows(r0, r1), centred.target[rows]])
 
 
 def _by_query(centred: Centred) -> Any:
@@ -232,7 +208,7 @@ def _scores_of_range(spectrum: Spectrum, alphas: FloatArray, r0: int, r1: int) -
         if mine.start == mine.stop or q == only:  # without the only query, the model is empty
             continue
         B, b = rows[mine], target[first + mine.start : first + mine.stop]
-        if spectrum.is_dual:
+        if spectrum.outer is not None:
             held = _left_out_dual(B, spectrum.target, inverse, alphas)
         elif len(B) <= len(spectrum.values):
             held = _left_out_few(B, b, spectrum.target, inverse)
