@@ -21,7 +21,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray
+from leanrank._typing import FloatArray
 from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet
 
 
@@ -70,8 +70,8 @@ Shape: TypeAlias = PowerSlope | MinimaxConcave
 SHAPES = ("lp", "mcp", "log", "adaptive")
 
 
-def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
-    """Make a shape by name.
+def make_shape(name: str, *, p: float, gamma: float | None, epsilon: float) -> Shape:
+    """Make a shape by name; without ``gamma``, 100 for "mcp" and 1 for "adaptive".
 
     >>> make_shape("lp", p=0.5, gamma=1.0, epsilon=0.01).slope(np.array([0.24]), np.ones(1))
     array([1.])
@@ -79,8 +79,8 @@ def make_shape(name: str, *, p: float, gamma: float, epsilon: float) -> Shape:
     if name == "lp":
         return PowerSlope(1.0 - p, epsilon, p)
     if name == "mcp":
-        return MinimaxConcave(gamma)
-    return PowerSlope(1.0 if name == "log" else gamma, epsilon)
+        return MinimaxConcave(100.0 if gamma is None else gamma)
+    return PowerSlope(1.0 if name == "log" or gamma is None else gamma, epsilon)
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,6 @@ class ConcavePenalty(OverElasticNet):
             for side in (self.base.above, self.base.below)
         )
         return ElasticNet(above, below, self.base.ridge)
-
-    @property
-    def free(self) -> BoolArray:
-        """Features without any penalty."""
-        return self.base.free
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
         """How many times stronger the penalty must be for an empty model.

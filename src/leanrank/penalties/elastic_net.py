@@ -115,11 +115,7 @@ class ElasticNet(Penalty):
 
     def dual_scale(self, c: FloatArray) -> float:
         """Largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
-        hard = (self.ridge == 0) & ~self.free & (c != 0)
-        if not hard.any():
-            return 1.0
-        room = self.threshold(c)[hard] / np.abs(c[hard])
-        return float(min(1.0, room.min()))
+        return feasible_share(self, self.ridge, c)
 
     def conjugate(self, c: FloatArray) -> float:
         """The conjugate at −c for dual feasible c; free features do not count."""
@@ -204,6 +200,11 @@ class OverElasticNet(Penalty):
         """Features that may not enter."""
         return self.base.excluded
 
+    @property
+    def free(self) -> BoolArray:
+        """Features without any penalty."""
+        return self.base.free
+
     def permitted(self, w: FloatArray) -> FloatArray:
         """Return w with zeros for the weights that are forbidden."""
         return self.base.permitted(w)
@@ -211,6 +212,12 @@ class OverElasticNet(Penalty):
     def only_free(self) -> ElasticNet:
         """Return the penalty that excludes every feature but the free ones."""
         return self.base.without_others(self.free)
+
+
+def feasible_share(penalty: Penalty, ridge: FloatArray, c: FloatArray) -> float:
+    """Return the largest a ≤ 1 with which no weight without a ridge is above its threshold."""
+    hard = (ridge == 0) & ~penalty.free
+    return float(1.0 / max(1.0, penalty.ratio(np.where(hard, c, 0.0)).max(initial=0.0)))
 
 
 def penalty_factors(factors: Any, n_features: int) -> FloatArray:

@@ -19,7 +19,12 @@ from leanrank.errors import InputError
 from leanrank.execution import cached_property
 from leanrank.penalties.base import Groups, SmoothPiece
 from leanrank.penalties.coordinate import sweep_gram
-from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet, penalty_factors
+from leanrank.penalties.elastic_net import (
+    ElasticNet,
+    OverElasticNet,
+    feasible_share,
+    penalty_factors,
+)
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,7 @@ class GroupPenalty(OverElasticNet):
 
     def dual_scale(self, c: FloatArray) -> float:
         """Return the largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
-        hard = (self.base.ridge == 0) & ~self.free
-        return float(1.0 / max(1.0, self.ratio(np.where(hard, c, 0.0)).max(initial=0.0)))
+        return feasible_share(self, self.base.ridge, c)
 
     def conjugate(self, c: FloatArray) -> float:
         """Return the conjugate at −c for dual feasible c; free features do not count."""

@@ -250,13 +250,7 @@ class NonconvexRankSVM(WeightsRanker):
 
     def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the concave penalty at a strength."""
-        gamma = 100.0 if self.penalty == "mcp" else 1.0
-        shape = make_shape(
-            self.penalty,
-            p=self.p,
-            gamma=gamma if self.gamma is None else self.gamma,
-            epsilon=self.epsilon,
-        )
+        shape = make_shape(self.penalty, p=self.p, gamma=self.gamma, epsilon=self.epsilon)
         factors = self._per_feature(n_features)
         return ConcavePenalty(ElasticNet.build(alpha, self.l1_ratio, n_features, *factors), shape)
 

@@ -130,12 +130,11 @@ def _repeated(data: RankingData) -> RankingData:
     if (counts == 1).all():
         return data
     rows = np.repeat(np.arange(len(data)), counts)
-    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))[rows]
-    weight = data.query_weight
-    return RankingData(
-        data.X[rows],
-        data.y[rows],
-        query_of,
-        query_weight=None if weight is None else weight[np.unique(query_of)],
+    return data.with_fields(
+        X=data.X[rows],
+        y=data.y[rows],
+        query_ptr=np.append(0, np.cumsum(counts))[data.query_ptr],
         doc_ids=None if data.doc_ids is None else data.doc_ids[rows],
+        order=None,
+        sample_weight=None,
     )
