@@ -59,13 +59,12 @@ class ClusterData:
         """Return the widest and the narrowest feature, if they differ very much."""
         return wide_spread_of_parts(self._apply, len(self), self.feature_names)
 
-    def _apply(self, function: Callable[..., Any], *more: Any) -> list[Any]:
-        found = self.X.map(_of_features, function, *more)
-        return [each for each in found if each is not None]
+    def _apply(self, function: Callable[[Any], Any]) -> list[Any]:
+        return [each for each in self.X.map(_of_features, function) if each is not None]
 
 
-def _of_features(part: Shard, function: Callable[..., Any], *more: Any) -> Any:
-    return function(part.data.X, *more) if len(part.data) else None
+def _of_features(part: Shard, function: Callable[[Any], Any]) -> Any:
+    return function(part.data.X) if len(part.data) else None
 
 
 def data_on_cluster(

@@ -6,7 +6,7 @@ small dictionary: ``normalizer_from_dict`` gives back what ``to_dict`` wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,16 +14,17 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from leanrank._typing import FloatArray, IntArray, Matrix
-from leanrank.data import scaling
+from leanrank._mapped import empty_beside, is_mapped
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.scaling import Apply
-from leanrank.errors import InputError
+from leanrank.data.scaling import column_moments, column_ranges
+from leanrank.errors import InputError, check_choice
+from leanrank.execution import make_executor, query_ranges, row_blocks
 
 
 class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What all normalisers have in common.
+    """Base of all normalisers.
 
     X may be an array, a sparse matrix, a data frame or a RankingData; the answer is an array or a
     sparse matrix in the order of X's rows, or a RankingData. float32 stays float32.
@@ -40,7 +41,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"qid": True}
 
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> Any:
-        """Learn what is needed of the training data.
+        """Learn the scales from the training data.
 
         Parameters
         ----------
@@ -54,7 +55,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         matrix = self._checked(X, reset=True)
         if qid is not None:
             group_rows(qid, matrix.shape[0])
-        self._learn(lambda function, *more: [function(matrix, *more)])
+        self._learn(matrix)
         return self
 
     def transform(self, X: Any, qid: Any = None) -> Any:
@@ -68,7 +69,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The query of each document, in any order; None: all are one query. A RankingData brings
             its own.
         """
-        self._check_fitted()
+        check_is_fitted(self)
         matrix = self._checked(X, reset=False)
         if isinstance(X, RankingData):
             if qid is not None:
@@ -88,7 +89,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the normaliser as data, from which ``normalizer_from_dict`` rebuilds it."""
-        self._check_fitted()
+        check_is_fitted(self)
         learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
         return {"kind": self.kind, **learned}
 
@@ -116,14 +117,11 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return whether data could give the fitted attributes."""
         return True
 
-    def _learn(self, apply: Apply) -> None:
+    def _learn(self, X: Matrix) -> None:
         """Set the fitted attributes."""
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         raise NotImplementedError
-
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
 
     def _checked(self, X: Any, *, reset: bool) -> Matrix:
         data = X if isinstance(X, RankingData) else None
@@ -133,11 +131,9 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"the {self.kind!r} normaliser would fill a sparse X with values: make it dense "
                 "with X.toarray() or `storage='dense'` first, or use 'standard'"
             )
+        finite = "allow-nan" if self._takes_missing else True
         settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-        settings |= {
-            "order": "C",
-            "ensure_all_finite": "allow-nan" if self._takes_missing else True,
-        }
+        settings |= {"order": "C", "ensure_all_finite": finite}
         try:
             if data is None and (reset or hasattr(self, "n_features_in_")):
                 return validate_data(self, X, reset=reset, **settings)
@@ -150,20 +146,16 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "scale with 'standard' or 'minmax', which keep them (curves need neither)"
             ) from error
         if reset and data is not None:
-            self._take_names(data.n_features, data.feature_names)
+            self.n_features_in_ = data.n_features
+            self.__dict__.pop("feature_names_in_", None)
+            if data.feature_names is not None:
+                self.feature_names_in_ = np.array(data.feature_names, dtype=object)
         elif matrix.shape[1] != getattr(self, "n_features_in_", matrix.shape[1]):
             raise InputError(
                 f"the data have {matrix.shape[1]} features but {type(self).__name__} was fitted on "
                 f"{self.n_features_in_}"
             )
         return matrix
-
-    def _take_names(self, n_features: int, names: Sequence[str] | None) -> None:
-        self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -183,10 +175,23 @@ class _QueryNormalizer(Normalizer):
         self.n_jobs = n_jobs
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        return scaling.by_query(self.kind.removeprefix("query-"), X, query_ptr, self.n_jobs)
+        X = np.ascontiguousarray(X)
+        out = empty_beside(X)
+        ptr = np.unique(query_ptr)  # without empty queries
 
-    def _check_fitted(self) -> None:
-        pass
+        def scale(queries: tuple[int, int]) -> None:
+            own = ptr[queries[0] : queries[1] + 1]
+            rows = slice(own[0], own[-1])
+            values = X[rows].astype(np.float64)
+            out[rows] = self._scale_queries(values, own[:-1] - own[0], np.diff(own))
+
+        make_executor(self.n_jobs).map(scale, query_ranges(ptr))
+        return out
+
+    @staticmethod
+    def _scale_queries(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+        """Return the rows of some queries scaled; X may be overwritten."""
+        raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -219,6 +224,14 @@ class QueryMinMaxScaler(_QueryNormalizer):
 
     kind = "query-minmax"
 
+    @staticmethod
+    def _scale_queries(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+        low, high = (f.reduceat(X, starts, axis=0) for f in (np.minimum, np.maximum))
+        span = np.where(high == low, np.inf, high - low)
+        X -= np.repeat(low, sizes, axis=0)
+        X /= np.repeat(span, sizes, axis=0)
+        return X
+
 
 class QueryStandardScaler(_QueryNormalizer):
     """Scale every feature to mean 0 and standard deviation 1 within each query.
@@ -239,6 +252,16 @@ class QueryStandardScaler(_QueryNormalizer):
 
     kind = "query-standard"
 
+    @staticmethod
+    def _scale_queries(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+        low, high = (f.reduceat(X, starts, axis=0) for f in (np.minimum, np.maximum))
+        mean = np.add.reduceat(X, starts, axis=0) / sizes[:, None]
+        X -= np.repeat(mean, sizes, axis=0)
+        deviation = np.sqrt(np.add.reduceat(X**2, starts, axis=0) / sizes[:, None])
+        deviation[(deviation == 0) | (low == high)] = np.inf
+        X /= np.repeat(deviation, sizes, axis=0)
+        return X
+
 
 class QueryRankScaler(_QueryNormalizer):
     """Replace every feature by its rank within the query, scaled to [0, 1].
@@ -258,6 +281,15 @@ class QueryRankScaler(_QueryNormalizer):
     """
 
     kind = "query-rank"
+
+    @staticmethod
+    def _scale_queries(X: FloatArray, starts: IntArray, sizes: IntArray) -> FloatArray:
+        from scipy.stats import rankdata
+
+        for start, n_rows in zip(starts.tolist(), sizes.tolist(), strict=True):
+            rows = X[start : start + n_rows]
+            rows[:] = (rankdata(rows, axis=0) - 1) / (n_rows - 1) if n_rows > 1 else 0.5
+        return X
 
 
 class GlobalStandardScaler(Normalizer):
@@ -288,23 +320,27 @@ class GlobalStandardScaler(Normalizer):
     def _is_sound(self) -> bool:
         return bool((self.scale_ > 0).all())
 
-    def _learn(self, apply: Apply) -> None:
-        count, mean, variance, sparse = scaling.moments_of_parts(apply)
+    def _learn(self, X: Matrix) -> None:
+        count, mean, variance = column_moments(lambda function: [function(X)])
         # as scikit-learn tells what is constant but for rounding
         error = count * np.finfo(float).eps
         constant = variance <= error * variance + (error * mean) ** 2
-        self.mean_ = np.zeros(len(mean)) if sparse else mean
+        self.mean_ = mean if isinstance(X, np.ndarray) else np.zeros(len(mean))
         self.scale_ = np.sqrt(np.where(constant, 1.0, variance))
         if not np.isfinite(self.scale_).all():
             feature = int(np.flatnonzero(~np.isfinite(self.scale_))[0]) + 1
             raise InputError(f"the values of feature f{feature} are too large to be standardised")
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
-        if isinstance(X, np.ndarray):
-            return scaling.shift_and_divide(X, self.mean_, self.scale_)
-        if self.mean_.any():
-            return scaling.shift_and_divide(X.toarray(), self.mean_, self.scale_)
-        return scaling.divide_entries(X, self.scale_)
+        if isinstance(X, np.ndarray) or self.mean_.any():
+            dense = X if isinstance(X, np.ndarray) else X.toarray()
+            return _shift_and_divide(dense, self.mean_, self.scale_)
+        values = empty_beside(X.data)
+        for a, b in row_blocks(len(values), 1 << 20):
+            values[a:b] = X.data[a:b] / self.scale_[X.indices[a:b]]
+        scaled = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=not is_mapped(X))
+        scaled.has_canonical_format = X.has_canonical_format
+        return scaled
 
 
 class GlobalMinMaxScaler(Normalizer):
@@ -333,12 +369,20 @@ class GlobalMinMaxScaler(Normalizer):
     def _is_sound(self) -> bool:
         return bool((self.min_ <= self.max_).all())
 
-    def _learn(self, apply: Apply) -> None:
-        self.min_, self.max_ = (np.nan_to_num(ends) for ends in scaling.ranges_of_parts(apply))
+    def _learn(self, X: Matrix) -> None:
+        self.min_, self.max_ = map(np.nan_to_num, column_ranges(X))
 
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         span = np.where(self.max_ > self.min_, self.max_ - self.min_, 1.0)
-        return scaling.shift_and_divide(X, self.min_, span)
+        return _shift_and_divide(X, self.min_, span)
+
+
+def _shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyArray:
+    """Compute (X − shift) / scale in float64 and store it in the type of X."""
+    out = empty_beside(X)
+    for a, b in row_blocks(X.shape[0]):
+        out[a:b] = (X[a:b] - shift) / scale
+    return out
 
 
 def as_normalizer(step: Any) -> Any:
@@ -378,14 +422,13 @@ NORMALIZERS: dict[str, type[Normalizer]] = {
 """The normalisers by the name that they have in a model file and on the command line."""
 
 
-def make_normalizer(kind: Any, choices: Iterable[str] = tuple(NORMALIZERS)) -> Any:
-    """Return a new normaliser of a kind; a message about an unknown one lists ``choices``.
+def make_normalizer(kind: str) -> Any:
+    """Return a new normaliser of a kind.
 
     >>> make_normalizer("query-rank")
     QueryRankScaler()
     """
-    if not isinstance(kind, str) or kind not in NORMALIZERS:
-        raise InputError(f"there is no normaliser {kind!r}: choose from {', '.join(choices)}")
+    check_choice("scale", kind, NORMALIZERS)
     return NORMALIZERS[kind]()
 
 

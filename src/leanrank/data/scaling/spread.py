@@ -1,4 +1,4 @@
-"""How much the features of a data set differ in spread, and whether to scale them for it."""
+"""Differences in spread between features, and the choice of a normaliser."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import feature_name
-from leanrank.data.scaling import Apply, moments_of_parts, ranges_of_parts
+from leanrank.data.scaling import Apply, column_moments, column_ranges, n_values
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
-from leanrank.errors import InputError
-from leanrank.execution import row_blocks
+from leanrank.errors import InputError, check_choice
 
 SPREAD_FACTOR = 100.0
-"""Features whose spreads differ by more are worth a warning, and scaled by ``scale="auto"``."""
+"""Ratio of spreads above which rankers warn and ``scale="auto"`` standardises."""
 
 ENOUGH_VALUES = 10
-"""A feature with fewer values other than zero says too little about its spread."""
+"""Features with fewer values other than zero do not count."""
 
 
 class Spread(NamedTuple):
-    """How many times the spread of one feature exceeds that of another.
-
-    ``str`` describes it in words.
-    """
+    """The largest ratio between the spreads of two features; ``str`` is a sentence about it."""
 
     ratio: float
     widest: str
@@ -103,10 +99,10 @@ def check_scale(scale: str | None) -> None:
 
     >>> check_scale("standrad")
     Traceback (most recent call last):
-    leanrank.errors.InputError: there is no normaliser 'standrad': choose from auto, none, ...
+    leanrank.errors.InputError: scale='standrad' is not known: did you mean 'standard'?
     """
-    if scale not in (None, "auto", "none"):
-        make_normalizer(scale, ("auto", "none", *NORMALIZERS))
+    if scale is not None:
+        check_choice("scale", scale, ("auto", "none", *NORMALIZERS))
 
 
 def wide_spread(
@@ -118,23 +114,18 @@ def wide_spread(
     deviation whatever its unit, and a feature with an outlier a large range. Features that are
     constant or have fewer than ten values other than zero do not count.
     """
-    return wide_spread_of_parts(
-        lambda function, *more: [function(X, *more)], X.shape[0], names, factor
-    )
+    return wide_spread_of_parts(lambda function: [function(X)], X.shape[0], names, factor)
 
 
 def wide_spread_of_parts(
     apply: Apply, n_rows: int, names: Sequence[str] | None = None, factor: float = SPREAD_FACTOR
 ) -> Spread | None:
-    """Return the same of features in several places.
-
-    ``apply(function, *more)`` returns ``function(X, *more)`` of each part's X.
-    """
+    """Return the same of a matrix in parts."""
     if n_rows < ENOUGH_VALUES:
         return None
-    low, high = ranges_of_parts(apply)
+    low, high = zip(*apply(column_ranges), strict=True)
     with np.errstate(over="ignore", invalid="ignore"):
-        ranges = high - low
+        ranges = np.fmax.reduce(high) - np.fmin.reduce(low)
     if _ratio(ranges[ranges > 0]) <= factor:  # as in most data
         return None
     enough = np.sum(apply(n_values), axis=0) >= ENOUGH_VALUES
@@ -142,27 +133,16 @@ def wide_spread_of_parts(
     spreads = ranges[counted]
     if _ratio(spreads) <= factor:
         return None
-    deviations = np.sqrt(moments_of_parts(apply).variance[counted])
+    deviations = np.sqrt(column_moments(apply).variance[counted])
     if deviations.all():  # none is below the least number there is
         spreads = deviations
     if _ratio(spreads) <= factor:
         return None
-    widest, narrowest = (int(counted[at]) for at in (np.argmax(spreads), np.argmin(spreads)))
-    return Spread(_ratio(spreads), _label(widest, names), _label(narrowest, names))
+    ends = (int(counted[at]) for at in (np.argmax(spreads), np.argmin(spreads)))
+    widest, narrowest = (repr(feature_name(at, names)) for at in ends)
+    return Spread(_ratio(spreads), widest, narrowest)
 
 
 def _ratio(spreads: FloatArray) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         return float(spreads.max() / spreads.min()) if len(spreads) else 1.0
-
-
-def n_values(X: Matrix) -> IntArray:
-    """Count the values of each column that are neither zero nor missing."""
-    if isinstance(X, np.ndarray):
-        blocks = row_blocks(X.shape[0])
-        return np.sum([((X[a:b] != 0) & ~np.isnan(X[a:b])).sum(axis=0) for a, b in blocks], axis=0)
-    return np.bincount(X.indices[(X.data != 0) & ~np.isnan(X.data)], minlength=X.shape[1])
-
-
-def _label(feature: int, names: Sequence[str] | None) -> str:
-    return repr(feature_name(feature, names))
