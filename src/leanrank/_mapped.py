@@ -1,4 +1,4 @@
-"""Arrays in files: the system reads what is touched, and drops it when memory is short."""
+"""Arrays in mapped files: the system reads pages on use, and drops them when memory is short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leanrank.errors import named_errors
 
 
 def is_mapped(array: Any) -> bool:
-    """Tell whether an array, or a sparse matrix's values, are a view of a mapped file.
+    """Return whether an array, or a sparse matrix's values, are a view of a mapped file.
 
     >>> is_mapped(scratch((2, 3), np.float32)[1:]), is_mapped(np.zeros(3))
     (True, False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write, check_name
 from leanrank.cli.options import parse_parameters
-from leanrank.errors import FileError, InputError, MissingDependencyError, ParseError
+from leanrank.errors import FileError, InputError, ParseError
 
 if TYPE_CHECKING:
     from leanrank._typing import FloatArray
@@ -131,7 +131,12 @@ def read_documents(
     texts = {name for model in models for name in _text_features(model)}
     if not texts or not data.endswith((".parquet", ".csv")):
         return (read_data(data, format, read, model=both, optional=["label"]),)
-    options, frame = read_options(data, format, read), read_table(data, texts)
+    from leanrank.data.tables.files import read_table
+
+    options, frame = (
+        read_options(data, format, read),
+        read_table(data, None, texts, categories=True),
+    )
     roles = [options.get(role) or role for role in ("label", "qid")]
     found = [frame[name].to_numpy() if name in frame.column_names else None for name in roles]
     return frame, *found
@@ -143,7 +148,9 @@ def read_typed(
     """Read documents; a table with named columns keeps their types, if ``typed``."""
     named = model.feature_names is not None and format is None and not read
     if typed and named and path.endswith((".parquet", ".csv")):
-        return read_table(path, _text_features(model))
+        from leanrank.data.tables.files import read_table
+
+        return read_table(path, None, _text_features(model), categories=True)
     return read_data(path, format, read, model=model, optional=["label"])
 
 
@@ -154,23 +161,6 @@ def _text_features(model: Model) -> set[str]:
     names = model.feature_names or ()
     tables = {at: one for at, one in model.curves.items() if names and isinstance(one, Levels)}
     return {names[at] for at, one in tables.items() if one.is_text}
-
-
-def read_table(path: str, texts: set[str]) -> Any:
-    """Read a table with categories; CSV may take texts for numbers."""
-    try:
-        from pyarrow import csv, parquet, string
-    except ImportError as error:
-        raise MissingDependencyError("pyarrow", "frames", "a table with categories") from error
-    try:
-        if path.endswith(".parquet"):
-            return parquet.read_table(path)
-        kinds = csv.ConvertOptions(
-            column_types=dict.fromkeys(texts, string()), strings_can_be_null=True
-        )
-        return csv.read_csv(path, convert_options=kinds)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be read as a table ({error})") from error
 
 
 def read_options(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files, read_table
+from leanrank.cli.datafiles import check_files
 from leanrank.errors import InputError, suggest
 
 if TYPE_CHECKING:
@@ -49,20 +49,20 @@ def fuse(
         Where to write the weights, or -.
     target : --to -t ENGINE
         opensearch, elasticsearch or qdrant: choose among what it can compute, and write its
-        request. Without, weights are written as plain JSON.
+        request. [default: plain JSON]
     query_features : FILE
-        CSV with the column qid and others, such as kind or length: weights then depend on the type
-        of the query.
+        CSV with the column qid and others, such as kind or length: learn weights for each type of
+        query.
     baseline : RUN=WEIGHT,…
-        Weights of today, to compare with.
+        Current weights, to compare with.
     loss : NAME
         domination, exponential, listnet, logistic or squared-hinge.
     measure : NAME
-        What to choose by and report.
+        Measure to choose by and to report.
     folds : N
-        Folds, outside and inside.
+        Number of folds, of the outer and of the inner cross-validation.
     curve : --curve/--no-curve
-        Whether to measure a learning curve.
+        Measure a learning curve.
     """
     check_files([*runs, qrels], output, json=json)
     if target is not None and target not in TARGET_SCALERS:
@@ -72,6 +72,7 @@ def fuse(
     if target is not None:
         how["scalers"] = TARGET_SCALERS[target]
     with screen.progress() as say:
+        from leanrank.data.tables.files import read_table
         from leanrank.data.trec import as_qrels, as_run
         from leanrank.selection.fuse import fuse
 
@@ -82,7 +83,7 @@ def fuse(
         say(f"Reading {qrels}")
         judged = as_qrels(qrels)
         if query_features is not None:
-            how["query_features"] = read_table(query_features, {"qid"})
+            how["query_features"] = read_table(query_features, texts={"qid"}, categories=True)
         if baseline is not None:
             how["baseline"] = read_weights(baseline)
         say(f"Learning the weights of {len(loaded)} runs")
@@ -94,7 +95,7 @@ def fuse(
     elif output != "-":
         show(found)
         if output is not None:
-            screen.screen().print(f"Written to {output}", soft_wrap=True)
+            screen.print_written(screen.screen(), {"Weights": output})
 
 
 def read_weights(text: str) -> dict[str, float]:
@@ -183,14 +184,14 @@ def show(found: Fusion) -> None:
         [name, screen.number(mean), *_difference(found.comparisons.get(name))]
         for name, mean in found.means.items()
     ]
-    heads = (found.measure, "learned less this", "95% interval")
+    heads = (found.measure, "learned − this", "95% interval")
     console.print(screen.plain_table("system", *heads, rows=rows))
     if found.curve:
         rows = [
             [f"{point.n_queries:,}", screen.number(point.mean), *_difference(point.against_all)]
             for point in found.curve
         ]
-        heads = (found.measure, "less that of all", "95% interval")
+        heads = (found.measure, "this − all", "95% interval")
         console.print()
         console.print(screen.plain_table("judged queries", *heads, rows=rows))
         console.print(found.curve_sentence())

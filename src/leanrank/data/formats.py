@@ -22,7 +22,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
 """The suffixes of each format, in the order in which they are tried."""
 
 ROLES = ("label", "qid", "doc_id", "weight", "query_weight", "offset")
-"""What a column of a table can be beside a feature, and its name unless given otherwise."""
+"""Roles of columns that are not features; by default a column has the name of its role."""
 
 
 def load(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> RankingData:
@@ -103,22 +103,16 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
         By default the suffix decides, as in ``load``.
     """
     kind = format_name(path, format)
+    write: Any
     if kind == "letor":
-        from leanrank.data.letor import dump_letor
-
-        dump_letor(data, path)
+        from leanrank.data.letor import dump_letor as write
     elif kind == "parquet":
-        from leanrank.data.tables.frames import dump_parquet
-
-        dump_parquet(data, path)
+        from leanrank.data.tables.frames import dump_parquet as write
     elif kind == "csv":
-        from leanrank.data.tables.frames import dump_csv
-
-        dump_csv(data, path)
+        from leanrank.data.tables.frames import dump_csv as write
     else:
-        from leanrank.data.store import write_store
-
-        write_store(data, path)
+        from leanrank.data.store import write_store as write
+    write(data, path)
 
 
 def format_name(path: str | os.PathLike[str], given: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What a caller gives as rows: its queries, in any order, and the checks of what is beside them."""
+"""Queries of rows in any order, and checks of labels, weights and other columns."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Grouping:
     order: IntArray | None
 
     def take(self, values: Any) -> Any:
-        """Put one value (or row) per document from the caller's order into the grouped order."""
+        """Return one value (or row) per document in grouped order, given in the caller's order."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: AnyArray) -> AnyArray:
-        """Put one value (or row) per document from the grouped order back into the caller's."""
+        """Return one value (or row) per document in the caller's order, given in grouped order."""
         if self.order is None:
             return values
         out = np.empty_like(values)
@@ -49,7 +49,7 @@ class Grouping:
 
 
 def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
-    """Find the queries of rows that may come in any order.
+    """Return the queries of rows that may come in any order.
 
     Parameters
     ----------
@@ -65,8 +65,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     (['b', 'a'], [0, 2, 3], [0, 2, 1])
     """
     if qid is None:
-        if n_rows is None:
-            raise InputError("either qid or the number of rows must be given")
+        assert n_rows is not None
         n_queries = min(n_rows, 1)  # no documents, no query
         ptr = np.array([0, n_rows][: n_queries + 1], dtype=np.int64)
         return Grouping(np.zeros(n_queries, dtype=np.int64), ptr, None)
@@ -103,7 +102,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
 
 
 def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
-    """Turn LightGBM's group sizes into one query number per row.
+    """Return one query number per row, from LightGBM's group sizes.
 
     >>> group_sizes_to_qid([2, 1], 3).tolist()
     [0, 0, 1]
@@ -132,7 +131,7 @@ def one_of_each_query(values: AnyArray, query_ptr: IntArray, where: str = "") ->
 
 
 def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArray:
-    """Make an array of one value per document, or say what is wrong with it."""
+    """Return an array of one value per document, or raise an InputError."""
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
@@ -144,7 +143,7 @@ def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArr
 
 
 def _identifiers(qid: Any) -> AnyArray:
-    """Keep identifiers as they are: NumPy would turn 1 and "1" into one, and tuples into rows."""
+    """Return identifiers unchanged: NumPy would merge 1 and "1", and turn tuples into rows."""
     if isinstance(qid, (list, tuple)):
         kinds = set(map(type, qid))
         if tuple in kinds or (len(kinds) > 1 and any(issubclass(k, (str, bytes)) for k in kinds)):
@@ -168,7 +167,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def as_matrix(X: Any) -> Matrix:
-    """Make X a C-contiguous array or a canonical CSR array, float32 or float64."""
+    """Return X as a C-contiguous array or a canonical CSR array, float32 or float64."""
     from leanrank.data.dask import refuse_dask
 
     refuse_dask(X, "RankingData")
@@ -192,7 +191,7 @@ def as_matrix(X: Any) -> Matrix:
 
 
 def as_floats(values: Any, name: str) -> AnyArray:
-    """Make an array of float32 or float64."""
+    """Return an array of float32 or float64."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":
@@ -210,7 +209,7 @@ def one_per_row(
     low: float = -np.inf,
     missing: bool = False,
 ) -> FloatArray | None:
-    """Make one finite number per document, in grouped order; NaN as well if it may be missing."""
+    """Return one finite number per document, in grouped order; NaN is allowed if ``missing``."""
     if values is None:
         return None
     array = one_dimensional(as_floats(values, name), name, n_rows).astype(np.float64, copy=False)
@@ -224,7 +223,7 @@ def one_per_row(
 
 
 def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
-    """Make one non-negative number per query, from an array or a mapping."""
+    """Return one non-negative number per query, from an array or a mapping."""
     if values is None:
         return None
     if hasattr(values, "keys"):
@@ -243,9 +242,8 @@ def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
     return array
 
 
-def check_optional(optional: Collection[str]) -> tuple[str, ...]:
-    """Return the parts that a file may lack, or raise for one that is always needed."""
+def check_optional(optional: Collection[str]) -> None:
+    """Reject a part that a file always needs among those that it may lack."""
     for part in optional:
         if part not in ("label", "qid"):
             raise InputError(f"optional={part!r}: only 'label' and 'qid' may be missing")
-    return tuple(optional)

@@ -16,7 +16,7 @@ There, CSR takes 0.37 times the memory, and scores of 60,000 × 136 values 2.5 t
 """
 
 MOST_FEATURES = 2**31 - 1
-"""So many features have numbers that fit 32 bits."""
+"""Largest number of features whose indices fit 32 bits."""
 
 
 def stacked(given: Sequence[Any]) -> Matrix:

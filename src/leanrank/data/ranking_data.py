@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._mapped import take_rows
+from leanrank._mapped import is_mapped, take_rows
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import (
     Grouping,
@@ -87,25 +87,17 @@ class RankingData:
         query_weight: Any = None,
         offset: Any = None,
     ) -> None:
+        extras = {name: value for name, value in locals().items() if name in _EXTRAS}
         X = as_matrix(X)
         if qid is not None and group is not None:
             raise InputError("both qid and group were given: they say the same thing, give one")
         if group is not None:
             qid = group_sizes_to_qid(group, X.shape[0])
-        self._check_and_set(
-            X,
-            y,
-            group_rows(qid, X.shape[0]),
-            doc_ids=doc_ids,
-            feature_names=feature_names,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            offset=offset,
-        )
+        self._check_and_set(X, y, group_rows(qid, X.shape[0]), **extras)
 
     def _check_and_set(self, X: Matrix, y: Any, grouping: Grouping, **extras: Any) -> None:
         n_rows = X.shape[0]
-        names, ids = extras["feature_names"], extras["doc_ids"]
+        names, ids, weight, query_weight, offset = (extras[name] for name in _EXTRAS)
         if names is not None:
             names = tuple(map(str, names))
             if len(names) != X.shape[1]:
@@ -122,11 +114,9 @@ class RankingData:
             order=grouping.order,
             doc_ids=None if ids is None else grouping.take(one_dimensional(ids, "doc_ids", n_rows)),
             feature_names=names,
-            sample_weight=one_per_row(
-                extras["sample_weight"], "sample_weight", grouping, n_rows, low=0.0
-            ),
-            query_weight=one_per_query(extras["query_weight"], grouping),
-            offset=one_per_row(extras["offset"], "offset", grouping, n_rows),
+            sample_weight=one_per_row(weight, "sample_weight", grouping, n_rows, low=0.0),
+            query_weight=one_per_query(query_weight, grouping),
+            offset=one_per_row(offset, "offset", grouping, n_rows),
         )
 
     @classmethod
@@ -143,9 +133,15 @@ class RankingData:
         The data may be larger than memory, and are used as any others. The file must not change
         meanwhile.
         """
-        from leanrank.data.store import open_store
+        from leanrank.data.store import load_store
 
-        return open_store(path)
+        data = load_store(path)
+        if data is None or not is_mapped(data.X):
+            raise InputError(
+                f"{path}: this file is not in the layout that can be mapped: make one that is with "
+                f"leanrank convert {path} NEW.arrow"
+            )
+        return data
 
     def _set(self, **fields: Any) -> None:
         for name, value in fields.items():
@@ -153,9 +149,6 @@ class RankingData:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"RankingData is immutable: use data.replace({name}=...) for a copy")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"RankingData is immutable: {name} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(RankingData.of_fields, **{n: getattr(self, n) for n in _FIELDS}), ()
@@ -165,17 +158,17 @@ class RankingData:
         return RankingData.of_fields(**{name: getattr(self, name) for name in _FIELDS} | fields)
 
     def __len__(self) -> int:
-        """Count the documents."""
+        """Return the number of documents."""
         return int(self.X.shape[0])
 
     @property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return len(self.query_ptr) - 1
 
     @property
     def n_features(self) -> int:
-        """How many features a document has."""
+        """Number of features."""
         return int(self.X.shape[1])
 
     @property
@@ -213,7 +206,7 @@ class RankingData:
         return QueryIndexer(self)
 
     def restore(self, values: Any) -> AnyArray:
-        """Put one value (or row) per document back into the order in which the rows were given."""
+        """Return one value (or row) per document in the order in which the rows were given."""
         array = np.asarray(values)
         if len(array) != len(self):
             raise InputError(f"{len(array)} values cannot be restored for {len(self)} documents")
@@ -230,15 +223,13 @@ class RankingData:
             raise InputError(
                 f"cannot replace {sorted(unknown)}: choose from {sorted(_REPLACEABLE)}"
             )
-        X = as_matrix(fields.pop("X", self.X))
+        given = {name: getattr(self, name) for name in _REPLACEABLE} | fields
+        X = as_matrix(given.pop("X"))
         if X.shape[0] != len(self):
             raise InputError(f"X has {X.shape[0]} rows but there are {len(self)} documents")
-        kept = {name: getattr(self, name) for name in _REPLACEABLE - {"X", "y"}}
-        y = fields.pop("y", self.y)
         copy = RankingData.__new__(RankingData)
-        copy._check_and_set(
-            X, y, Grouping(self.query_ids, self.query_ptr, None), **{**kept, **fields}
-        )
+        grouping = Grouping(self.query_ids, self.query_ptr, None)
+        copy._check_and_set(X, given.pop("y"), grouping, **given)
         copy._set(order=self.order)
         return copy
 
@@ -262,11 +253,7 @@ class RankingData:
         idle = self.n_queries - int(self.informative.sum())
         if idle:
             parts.append(f"{counted(idle, 'query', 'queries')} with one label (ignored)")
-        extras = [
-            n
-            for n in ("doc_ids", "sample_weight", "query_weight", "offset")
-            if getattr(self, n) is not None
-        ]
+        extras = [name for name in _EXTRAS[1:] if getattr(self, name) is not None]
         if extras:
             parts.append("with " + ", ".join(extras))
         return textwrap.fill("RankingData: " + ", ".join(parts), 88, break_on_hyphens=False)
@@ -291,30 +278,21 @@ class QueryIndexer:
             raise IndexError(f"{error} (the data has {data.n_queries} queries)") from None
         if chosen.ndim != 1:
             raise IndexError("queries are selected by a number, a slice, a list or a mask")
-        contiguous = len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1))
         sizes = np.diff(data.query_ptr)[chosen]
+        ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         rows: Any
-        if contiguous:
+        if len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1)):
             rows = slice(int(data.query_ptr[chosen[0]]), int(data.query_ptr[chosen[-1] + 1]))
         else:
-            starts = data.query_ptr[:-1][chosen]
-            ends = np.cumsum(sizes)
-            rows = np.arange(int(sizes.sum())) + np.repeat(starts - (ends - sizes), sizes)
-
-        def of(values: Any) -> Any:
-            return None if values is None else values[rows]
-
+            rows = np.arange(int(ptr[-1])) + np.repeat(data.query_ptr[chosen] - ptr[:-1], sizes)
+        each: dict[str, Any] = {name: getattr(data, name) for name in _PER_ROW}
         return RankingData.of_fields(
             X=take_rows(data.X, rows),
-            y=data.y[rows],
             query_ids=data.query_ids[chosen],
-            query_ptr=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-            order=None,
-            doc_ids=of(data.doc_ids),
+            query_ptr=ptr,
             feature_names=data.feature_names,
-            sample_weight=of(data.sample_weight),
             query_weight=None if data.query_weight is None else data.query_weight[chosen],
-            offset=of(data.offset),
+            **{name: None if values is None else values[rows] for name, values in each.items()},
         )
 
 
@@ -325,22 +303,20 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
     >>> concatenated([one, other]).query_ptr.tolist()
     [0, 1, 3]
     """
-
-    def joined(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
-        return None if values[0] is None else np.concatenate([np.asarray(v) for v in values])
-
     ids = [part.qid for part in parts]
     kinds = {array.dtype.kind for array in ids if len(array)}
     if "U" in kinds and kinds & {"i", "u"}:  # some are text: whole numbers become text as well
         ids = [array.astype(str) for array in ids]
     grouping = group_rows(np.concatenate([a.astype(object) for a in ids] if "O" in kinds else ids))
-    weight = None
-    if parts[0].query_weight is not None:
-        each: list[Any] = [part.query_weight for part in parts]
-        rows = [np.repeat(w, np.diff(p.query_ptr)) for w, p in zip(each, parts, strict=True)]
-        weight = one_of_each_query(grouping.take(np.concatenate(rows)), grouping.query_ptr)
-    fields = {name: joined(name) for name in ("y", "doc_ids", "sample_weight", "offset")}
+
+    def joined(values: Sequence[Any]) -> Any:
+        if values[0] is not None:
+            return grouping.take(np.concatenate([np.asarray(each) for each in values]))
+        return None
+
+    weight = joined([weights_per_row(part).get("query_weight") for part in parts])
+    if weight is not None:
+        weight = one_of_each_query(weight, grouping.query_ptr)
     return RankingData.of_fields(
         X=grouping.take(stacked([part.X for part in parts])),
         query_ids=grouping.query_ids,
@@ -348,8 +324,17 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         order=grouping.order,
         feature_names=parts[0].feature_names,
         query_weight=weight,
-        **{name: None if v is None else grouping.take(v) for name, v in fields.items()},
+        **{name: joined([getattr(part, name) for part in parts]) for name in _PER_ROW},
     )
+
+
+def weights_per_row(data: RankingData) -> dict[str, AnyArray]:
+    """Return the weights and offsets that a set has, by the name of their column in a table."""
+    weights = data.query_weight
+    if weights is not None:
+        weights = np.repeat(weights, np.diff(data.query_ptr))
+    each = {"weight": data.sample_weight, "query_weight": weights, "offset": data.offset}
+    return {role: values for role, values in each.items() if values is not None}
 
 
 def feature_name(feature: int, names: Sequence[str] | None = None) -> str:
@@ -392,6 +377,8 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
 
 
 _FIELDS = tuple(RankingData.__annotations__)
+_PER_ROW = ("y", "doc_ids", "sample_weight", "offset")
+_EXTRAS = ("feature_names", "doc_ids", "sample_weight", "query_weight", "offset")
 _REPLACEABLE = frozenset(_FIELDS) - {"query_ids", "query_ptr", "order"}
 
 

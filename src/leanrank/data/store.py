@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank._mapped import Spool, is_mapped
+from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
-from leanrank.data.grouping import check_optional
 from leanrank.data.matrices import DENSE_FROM, csr
-from leanrank.data.ranking_data import RankingData, concatenated
+from leanrank.data.ranking_data import RankingData, concatenated, weights_per_row
 from leanrank.data.streams import Chunks, Part, RankingStream, file_parts
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import assemble
@@ -32,7 +31,6 @@ from leanrank.data.tables.layout import (
     find_layout,
     notes_of,
     schema_notes,
-    weights_per_row,
 )
 from leanrank.errors import InputError, named_errors, warn
 from leanrank.execution import row_blocks
@@ -41,24 +39,13 @@ INDICES, VALUES, FEATURES = "indices", "values", "features"
 """The list columns that hold the features of a row: sparse ones in two, dense ones in one."""
 
 
-def open_store(path: str | os.PathLike[str]) -> RankingData:
-    """Map a store; see ``RankingData.open``."""
-    data = load_store(path)
-    if data is None or not is_mapped(data.X):
-        raise InputError(
-            f"{os.fspath(path)}: this file is not in the layout that can be mapped: make one that "
-            f"is with leanrank convert {os.path.basename(path)} NEW.arrow"
-        )
-    return data
-
-
 def load_store(
     path: str | os.PathLike[str], *, optional: Collection[str] = (), **columns: str | None
 ) -> RankingData | None:
-    """Map a store, or return None if an Arrow file is none.
+    """Map a store, or return None for an Arrow file in another layout.
 
-    Labels, queries, weights, document ids and the places of sparse values are checked; features
-    are not read. What others compressed or cut into batches is read into memory.
+    Labels, queries, weights, document ids and the indices of sparse values are checked; features
+    are not read. A store that is compressed or cut into batches is read into memory.
     """
     where = os.fspath(path)
     with reading(path, "arrow"):
@@ -66,24 +53,21 @@ def load_store(
             raise pa.ArrowInvalid("the file is empty")
         content = np.memmap(path, dtype=np.uint8, mode="r")
         reader = pa.ipc.open_file(pa.py_buffer(content))
-        notes, names = notes_of(reader.schema, where), reader.schema.names
-        if not reader.num_record_batches or "n_features" not in notes:
-            return None
-        if not ({INDICES, VALUES} <= {*names} or FEATURES in names):
+        notes, names = notes_of(reader.schema, where), {*reader.schema.names}
+        stored = "n_features" in notes and (FEATURES in names or {INDICES, VALUES} <= names)
+        if not stored or not reader.num_record_batches:
             return None
         if reader.num_record_batches == 1:
             batch = reader.get_batch(0)
         else:
             (batch,) = reader.read_all().combine_chunks().to_batches(max_chunksize=2**62)
         batch.validate(full=True)
-        roles = column_roles(columns)
-        layout = find_layout(reader.schema, roles, (), where, check_optional(optional))
-        X = _matrix(batch, notes["n_features"], content)
-        table = pa.Table.from_batches([batch])
-        own = notes.get("names")
+        roles, own = column_roles(columns), notes.get("names")
+        layout = find_layout(reader.schema, roles, (), where, optional)
         layout = replace(layout, feature_names=None if own is None else tuple(own))
         documents = layout.columns.pop("doc_id", None)
-        data = assemble(X, table, layout, where)
+        X = _matrix(batch, notes["n_features"], content)
+        data = assemble(X, pa.Table.from_batches([batch]), layout, where)
         if documents is None:
             return data
         ids = batch[documents].cast(pa.large_string())
@@ -130,8 +114,7 @@ class Texts:
         return np.asarray(Texts(self.array.take(pa.array(chosen))))
 
     def __iter__(self) -> Iterator[str]:
-        for low, high in row_blocks(len(self)):
-            yield from self.array.slice(low, high - low).to_pylist()
+        return iter(self.tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         return np.array(self.tolist(), dtype=dtype or str)
@@ -141,7 +124,8 @@ class Texts:
 
     def tolist(self) -> list[str]:
         """Return all ids."""
-        return list(self)
+        texts: list[str] = self.array.to_pylist()
+        return texts
 
 
 def _view(array: Any, content: AnyArray) -> AnyArray:
@@ -215,22 +199,28 @@ def write_store(
     True
     """
     folder = None if os.fspath(path) == "-" else os.path.dirname(os.path.abspath(path))
-    storage = "as given"
+    storage, data = "as given", source
     if isinstance(source, (str, os.PathLike)):
-        source, storage = _rows_of_file(source, format, options)
-    if not isinstance(source, RankingData):
+        data, storage = _rows_of_file(source, format, options)
+    if not isinstance(data, RankingData):
         with named_errors(path if folder else tempfile.gettempdir()):
-            data = gather(source, folder, storage, options.get("n_features") or 0)
-    else:
-        data = source
-        if source.order is not None:
-            warn(
-                f"{os.fspath(path)}: rows are written query by query, so they are in another "
-                "order than in the source: scores of the one are not those of the other row by "
-                "row"
-            )
+            data = gather(data, folder, storage, options.get("n_features") or 0)
+    elif data.order is not None:
+        warn(
+            f"{os.fspath(path)}: rows are written query by query, so they are in another order "
+            "than in the source: scores of the one are not those of the other row by row"
+        )
     _write(_record_batch(data), path)
     return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
+
+
+def _write(batch: Any, path: str | os.PathLike[str]) -> None:
+    options = pa.ipc.IpcWriteOptions(allow_64bit=True)  # documents × features beyond 2³¹
+    with (
+        atomic_write(path, "wb") as stream,
+        pa.ipc.new_file(pa.PythonFile(stream, mode="w"), batch.schema, options=options) as writer,
+    ):
+        writer.write_batch(batch)
 
 
 def _rows_of_file(
@@ -242,8 +232,7 @@ def _rows_of_file(
     if unnamed or sizes_beside(name) is not None:
         options.pop("chunk_bytes", None)
         return load(source, format=format, **options), "as given"
-    options = {"chunk_bytes": _CHUNK_BYTES, **options}
-    storage = "as given"
+    options, storage = {"chunk_bytes": _CHUNK_BYTES, **options}, "as given"
     if kind == "letor":  # how wide and how full all chunks are is known at the end
         storage, options["storage"] = options.get("storage", "auto"), "sparse"
     # a query that comes back is rejected by gather
@@ -253,7 +242,7 @@ def _rows_of_file(
 def gather(
     chunks: Iterable[RankingData], folder: str | None, storage: str, n_features: int = 0
 ) -> RankingData:
-    """Put chunks of rows together; features are mapped from temporary files.
+    """Return chunks of rows as one set; features are mapped from temporary files.
 
     Parameters
     ----------
@@ -266,17 +255,15 @@ def gather(
     n_features : int
         At least so many, if chunks are sparse.
     """
-    alike: Any = None
     sides: list[RankingData] = []
     row_sizes: list[IntArray] = []
     seen: set[str] = set()
     documents: list[Any] = []
-    last, n_rows, named = None, 0, False
+    last, alike, named = None, None, False
     for chunk in chunks:
         X = chunk.X
-        extras = tuple(getattr(chunk, name) is None for name in _OPTIONAL)
         width = None if chunk.is_sparse else chunk.n_features
-        form = (extras, X.dtype, width, chunk.feature_names)
+        form = (X.dtype, width, chunk.feature_names, weights_per_row(chunk).keys())
         if alike is None:
             alike, values = form, Spool(X.dtype, folder)
             indices = Spool(np.int32, folder) if chunk.is_sparse else None
@@ -287,14 +274,14 @@ def gather(
             )
         for query in map(str, chunk.query_ids.tolist()):
             if query in seen and query != last:
+                row = sum(map(len, sides))
                 raise InputError(
-                    f"query {query} comes back after others, from row {n_rows:,} on: the rows "
-                    "of a query must be together, so sort the data first, with ORDER BY qid in "
-                    "DuckDB or sort('qid') in polars; data that fit in memory are sorted by "
+                    f"query {query} comes back after others, from row {row:,} on: the rows of a "
+                    "query must be together, so sort the data first, with ORDER BY qid in DuckDB "
+                    "or sort('qid') in polars; data that fit in memory are sorted by "
                     "leanrank.data.dump(leanrank.data.load(...), 'x.arrow')"
                 )
-            seen.add(query)
-            last = query
+            seen.add(last := query)
         if indices is None:
             values.append(X)
         else:
@@ -302,7 +289,6 @@ def gather(
             values.append(X.data[entries])
             indices.append(X.indices[entries])
             row_sizes.append(np.diff(X.indptr))
-        n_rows += len(chunk)
         n_features = max(n_features, chunk.n_features)
         y = chunk.y.copy()  # it may be a column of X
         sides.append(chunk.with_fields(X=np.empty((len(chunk), 0)), y=y, doc_ids=None))
@@ -312,6 +298,7 @@ def gather(
     if alike is None:
         raise InputError("there is no data to write")
     data = concatenated(sides)
+    n_rows = len(data)
     if indices is None:
         X = values.mapped().reshape(n_rows, n_features)
     else:
@@ -324,9 +311,6 @@ def gather(
                 filled.append(X[low:high].toarray())
             X = filled.mapped().reshape(n_rows, n_features)
     return data.with_fields(X=X, doc_ids=Texts(pa.concat_arrays(documents)) if named else None)
-
-
-_OPTIONAL = ("sample_weight", "query_weight", "offset")
 
 
 def _record_batch(data: RankingData) -> Any:
@@ -359,15 +343,6 @@ def _record_batch(data: RankingData) -> Any:
     fields = [pa.field(name, array.type, False) for name, array in arrays.items()]
     schema = pa.schema(fields, metadata=notes)
     return pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
-
-
-def _write(batch: Any, path: str | os.PathLike[str]) -> None:
-    options = pa.ipc.IpcWriteOptions(allow_64bit=True)  # documents × features beyond 2³¹
-    with (
-        atomic_write(path, "wb") as stream,
-        pa.ipc.new_file(pa.PythonFile(stream, mode="w"), batch.schema, options=options) as writer,
-    ):
-        writer.write_batch(batch)
 
 
 def _array(values: AnyArray) -> Any:

@@ -238,8 +238,8 @@ def test_two_columns_of_one_name():
 
 
 def test_not_a_table():
-    with pytest.raises(InputError, match="dict is not a table"):
-        from_frame(COLUMNS)
+    with pytest.raises(InputError, match="list is not a table"):
+        from_frame([COLUMNS])
     with pytest.raises(InputError, match="collect it first"):
         from_frame(pl.DataFrame(COLUMNS).lazy())
 
@@ -331,8 +331,15 @@ def test_categories_of_polars(kind):
 
 
 def test_a_column_of_several_types():
-    with pytest.raises(InputError, match="DataFrame"):
+    with pytest.raises(InputError, match="each of one type"):
         from_frame(pd.DataFrame({"label": [1, 0], "qid": [1, "a"], "x": [1.0, 2.0]}))
+
+
+def test_columns_in_a_mapping_are_a_table():
+    same(
+        from_frame({"qid": ["a", "b"], "label": [1, 0], "x": [1.0, 2.0]}),
+        from_frame(pa.table({"qid": ["a", "b"], "label": [1, 0], "x": [1.0, 2.0]})),
+    )
 
 
 def test_empty_names_in_a_part_of_a_table():

@@ -1,4 +1,4 @@
-"""How likely a position is looked at, and clicks weighed by it.
+"""Propensities of positions, and clicks weighted by them.
 
 In the position-based model a document at position k is clicked with probability p_k · r: it is
 looked at with propensity p_k, and then found attractive with r, wherever it stands. A click at k
@@ -20,13 +20,13 @@ from leanrank.errors import InputError, check_choice
 
 
 def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) -> ClickWeights:
-    """Weigh clicks by the inverse propensity of their positions.
+    """Return clicks weighted by the inverse propensity of their positions.
 
     Parameters
     ----------
     clicks : ClickLog
     propensities : array-like or mapping
-        One number in (0, 1] a position from 1 on, up to a common factor; or a mapping from
+        One number in (0, 1] per position from 1 on, up to a common factor; or a mapping from
         position. ``estimate_propensities(clicks)`` gives them; all ones takes clicks at face value.
     clip : float, default=0.01
         Smaller propensities, relative to the largest, are raised to this one: a little bias against
@@ -83,7 +83,7 @@ def estimate_propensities(clicks: ClickLog) -> FloatArray:
     Returns
     -------
     array
-        One number a position from 1 to the last one shown.
+        One number per position from 1 to the last one shown.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def estimate_propensities(clicks: ClickLog) -> FloatArray:
 
 
 def _by_position(propensities: Any, position: IntArray) -> FloatArray:
-    """Return one propensity a position that was shown, checked."""
+    """Return one checked propensity per position; 0 where none was shown."""
     last = int(position.max())
     if not isinstance(propensities, Mapping):
         listed = one_dimensional(propensities, "propensities").tolist()
@@ -157,7 +157,7 @@ def make_clicks(
     swaps: str = "none",
     random_state: int | None = 0,
 ) -> ClickLog:
-    """Draw a click log in the position-based model.
+    """Return a click log drawn from the position-based model.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Click logs: which documents were shown where, which were clicked, and what that says.
+"""Click logs: which documents were shown where, and which were clicked.
 
-A click is a comparison, not a judgement: users prefer what they click to what they saw and passed
-over (``click_preferences``). They see the top of a list more often than the rest, which can be
-weighed out (``leanrank.data.clicks``).
+A click is a comparison, not a judgment: users prefer what they click to what they saw and did not
+click (``click_preferences``). They see the top of a list more often than the rest; weights correct
+for that (``leanrank.data.clicks``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from leanrank.errors import InputError
 
 
 class ClickWeights(NamedTuple):
-    """What a loss over dominating documents needs: ``fit(clicks, weights)``.
+    """Labels and gain weights from clicks, for ``fit(clicks, weights)``.
 
     Attributes
     ----------
@@ -51,8 +51,7 @@ class ClickLog:
     list_ptr : array of int64
         List l is ``row[list_ptr[l]:list_ptr[l + 1]]``.
     n_without_clicks : int
-        Lists in which nothing was clicked. They say nothing about preferences and are passed over
-        there; how often a position is clicked is counted with them.
+        Lists without a click. They express no preference, but count in click rates by position.
     propensity : array, optional
         The probability with which each document was put where it stood, given those above it.
     """
@@ -190,9 +189,11 @@ def read_clicks(
     table = read_columns(log, names, where, only=None if features is None else names.values())
     if not len(table):
         raise InputError(f"{where} has no rows: give at least one list with a click")
-    places = _numbers(table, "position", position, where).astype(np.int64)
-    clicks = _numbers(table, "clicked", clicked, where).astype(bool)
-    chance = None if propensity is None else _numbers(table, "propensity", propensity, where)
+    numbers = {
+        role: _numbers(table, role, name, where) for role, name in names.items() if role in _CHECKS
+    }
+    places = numbers["position"] = numbers["position"].astype(np.int64)
+    numbers["clicked"] = numbers["clicked"].astype(bool)
     sessions, queries, documents = (
         identifiers(table[name], name, where) for name in (session, query, document)
     )
@@ -218,18 +219,18 @@ def read_clicks(
             )
     # one sort of one number is twice as quick as two; a number of 64 bits holds both
     order = np.argsort(list_of * (int(places.max()) + 1) + places, kind="stable")
-    list_of, found, places = (each[order] for each in (list_of, found, places))
-    clicks = clicks[order]
-    chance = None if chance is None else chance[order].astype(np.float64)
+    list_of, found = list_of[order], found[order]
+    numbers = {role: values[order] for role, values in numbers.items()}
     starts = np.flatnonzero(np.concatenate(([True], list_of[1:] != list_of[:-1])))
-    with_clicks = np.logical_or.reduceat(clicks, starts)
+    with_clicks = np.logical_or.reduceat(numbers["clicked"], starts)
     data, row = (known, found) if keep_unshown else only_shown(known, found)
     list_ptr = np.append(starts, len(found)).astype(np.int64)
-    return ClickLog(data, row, places, clicks, list_ptr, int((~with_clicks).sum()), chance)
+    without = int((~with_clicks).sum())
+    return ClickLog(data, row, list_ptr=list_ptr, n_without_clicks=without, **numbers)
 
 
 def click_preferences(clicks: ClickLog) -> Preferences:
-    """Turn clicks into preferences between documents (Joachims 2002).
+    """Return the preferences between documents that clicks express (Joachims 2002).
 
     A clicked document is preferred to each one above it that was not clicked ("skip above"), and to
     the one right below it, if that was not clicked ("skip next").
@@ -298,7 +299,7 @@ _CHECKS: dict[str, tuple[Any, str]] = {
         "a propensity is above 0 and at most 1",
     ),
 }
-"""What the numbers of a log must be."""
+"""For each column of numbers, a check and the sentence about it."""
 
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
@@ -308,7 +309,7 @@ def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
 
     if not is_number(table[name].type):
         raise InputError(f"column {name!r} holds something that is not a number")
-    values = np.asarray(side_numbers(table[name], name, where))
+    values = side_numbers(table[name], name, where)
     is_right, remedy = _CHECKS[role]
     wrong = np.flatnonzero(~is_right(values))
     if len(wrong):
@@ -334,7 +335,7 @@ def _repeated(key: IntArray) -> int | None:
 
 
 def _find(queries: Any, documents: Any, known: RankingData, where: str) -> IntArray:
-    """Find each shown document's row among the features."""
+    """Return each shown document's row among the features."""
     from leanrank.data.tables import pa, pc
 
     assert known.doc_ids is not None
@@ -367,7 +368,7 @@ def _find(queries: Any, documents: Any, known: RankingData, where: str) -> IntAr
 
 
 def only_shown(known: RankingData, found: IntArray) -> tuple[RankingData, IntArray]:
-    """Drop the documents that no list shows: nothing is known about them."""
+    """Return the documents that some list shows, and the new rows of those shown."""
     shown = np.zeros(len(known), dtype=bool)
     shown[found] = True
     rows: Any = slice(None) if shown.all() else shown

@@ -1,18 +1,18 @@
-"""Named columns and features of whatever table there is."""
+"""Named columns and features of a table of any kind."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from leanrank.data.formats import FORMATS, ROLES, check_exists, format_name, load
+from leanrank.data.formats import FORMATS, ROLES, load
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
 
 def read_columns(
-    table: Any, names: Mapping[str, str], where: str, *, only: Iterable[str] | None = None
+    table: Any, names: Mapping[str, str], where: str, *, only: Collection[str] | None = None
 ) -> Any:
     """Return an Arrow table that has the named columns.
 
@@ -23,7 +23,7 @@ def read_columns(
         What each column is, as the caller's parameters call it, and its name in the table.
     where : str
         What the table is called in messages.
-    only : iterable of str, optional
+    only : collection of str, optional
         All columns that are needed of a Parquet file.
 
     Examples
@@ -31,31 +31,14 @@ def read_columns(
     >>> read_columns({"a": [1, 2], "b": [3, 4]}, {"query": "b"}, "the log")["b"].to_pylist()
     [3, 4]
     """
-    from leanrank.data.tables import pa
-    from leanrank.data.tables.files import TableFile, reading
+    from leanrank.data.tables.files import read_table
     from leanrank.data.tables.frames import as_table
 
     if isinstance(table, (str, os.PathLike)):
-        file = os.fspath(table)
-        check_exists(file)
-        kind = format_name(file, None)
-        if kind == "letor":
-            raise InputError(f"{file}: this is no table: use .csv, .parquet, .arrow or .feather")
         texts = [names[role] for role in ("session", "query", "document") if role in names]
-        with reading(file, kind):
-            source = TableFile(file, kind)
-            present = source.schema.names
-            columns = None if only is None else [name for name in only if name in present]
-            table = source.read(columns, texts)
-    elif isinstance(table, Mapping):
-        try:
-            table = pa.table(dict(table))
-        except (pa.ArrowException, TypeError) as error:
-            raise InputError(
-                f"the columns of {where} differ in length, or one holds several types ({error})"
-            ) from error
+        table = read_table(table, only, texts)
     else:
-        table = as_table(table)
+        table = as_table(table, where)
     for role, name in names.items():
         if name not in table.column_names:
             raise InputError(
@@ -75,7 +58,7 @@ def identifiers(column: Any, name: str, where: str) -> Any:
     from leanrank.data.tables import pa
     from leanrank.data.tables.arrow import refuse_nulls
 
-    refuse_nulls(column, name, 0, where)
+    refuse_nulls(column, name, where)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     # large: all of it in one array may pass 2 GB
@@ -83,7 +66,7 @@ def identifiers(column: Any, name: str, where: str) -> Any:
 
 
 def feature_data(features: Any, query: str, document: str) -> RankingData:
-    """Make a data set of the feature table, with its document ids."""
+    """Return the data set of a feature table, with its document ids."""
     is_path = isinstance(features, (str, os.PathLike))
     if is_path and os.fspath(features).lower().endswith(FORMATS["letor"]):
         features = load(features)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, IntArray
+from leanrank.data.formats import ROLES
 from leanrank.data.grouping import group_rows, one_of_each_query
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.ranking_data import RankingData, weights_per_row
 from leanrank.data.tables import pa, pc
 from leanrank.data.tables.files import Piece
-from leanrank.data.tables.layout import Layout, weights_per_row
+from leanrank.data.tables.layout import Layout
 from leanrank.errors import InputError
 from leanrank.execution import Executor
 
@@ -30,18 +31,17 @@ def build(
 ) -> RankingData:
     """Build a set from pieces of a table, each read in any thread.
 
-    With ``runs``, rows stay in their order: a query that comes back is another one of that name.
+    With ``runs``, rows keep their order: a query that comes back is another query with that name.
     ``row0`` is the number of the first row in messages.
     """
-    ptr = np.cumsum([0, *(n for n, _ in pieces)], dtype=np.int64)
-    X = np.empty((int(ptr[-1]), len(layout.features)), dtype=layout.dtype)
+    ptr = np.cumsum([0, *(n for n, _ in pieces)]).tolist()
+    X = np.empty((ptr[-1], len(layout.features)), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
 
     def fill(at: int) -> pa.Table:
-        table, begin = pieces[at][1](), int(ptr[at])
-        rows = X[begin : int(ptr[at + 1])]
+        table, rows = pieces[at][1](), X[ptr[at] : ptr[at + 1]]
         fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
-        _refuse_infinity(rows, layout.features, row0 + begin, where)
+        _refuse_infinity(rows, layout.features, row0 + ptr[at], where)
         return table.select(side)
 
     filled = executor.map(fill, range(len(pieces)))
@@ -52,30 +52,33 @@ def build(
 def assemble(
     X: Any, sides: pa.Table, layout: Layout, where: str, *, runs: bool = False
 ) -> RankingData:
-    """Put features together with the columns beside them; ``runs`` as for ``build``."""
-    values = {role: sides.column(name) for role, name in layout.columns.items()}
+    """Return features and the columns beside them as one set; ``runs`` as for ``build``."""
+    values: dict[str, Any] = dict.fromkeys(ROLES)
+    values |= {role: sides.column(name) for role, name in layout.columns.items()}
     ids = names = starts = None
-    if "qid" in values:
+    if values["qid"] is not None:
         ids, names = query_codes(values["qid"], layout.columns["qid"], where)
     if runs and ids is not None:
         codes, starts = ids, run_starts(ids)
         ids = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
-    weights = side_numbers(values.get("query_weight"), "query_weight", where)
-    if weights is not None:
+    for role in ("label", "weight", "query_weight", "offset"):
+        if values[role] is not None:
+            values[role] = side_numbers(values[role], role, where, nulls_are_nan=role == "label")
+    if values["query_weight"] is not None:
         grouping = group_rows(ids, X.shape[0])
-        weights = one_of_each_query(grouping.take(weights), grouping.query_ptr, f"{where}: ")
-    documents = values.get("doc_id")
-    if documents is not None:
-        documents = np.array(documents.cast(pa.string()).to_pylist(), dtype=str)
+        own = grouping.take(values["query_weight"])
+        values["query_weight"] = one_of_each_query(own, grouping.query_ptr, f"{where}: ")
+    if values["doc_id"] is not None:
+        values["doc_id"] = np.array(values["doc_id"].cast(pa.string()).to_pylist(), dtype=str)
     data = RankingData(
         X,
-        side_numbers(values.get("label"), "label", where, nulls_are_nan=True),
+        values["label"],
         ids,
-        doc_ids=documents,
+        doc_ids=values["doc_id"],
         feature_names=layout.feature_names,
-        sample_weight=side_numbers(values.get("weight"), "weight", where),
-        query_weight=weights,
-        offset=side_numbers(values.get("offset"), "offset", where),
+        sample_weight=values["weight"],
+        query_weight=values["query_weight"],
+        offset=values["offset"],
     )
     found = data.query_ids if starts is None else codes[starts]
     return data.with_fields(query_ids=found if names is None else names[found])
@@ -122,10 +125,6 @@ def _numbers(column: pa.ChunkedArray) -> AnyArray:
     return column.to_numpy()
 
 
-def _row(row: int) -> str:
-    return f"row {row} (counted from 0)"
-
-
 def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str) -> None:
     # A finite sum proves that all is finite, at a third of the cost of looking at each value.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -133,35 +132,33 @@ def _refuse_infinity(rows: AnyArray, names: Sequence[str], row0: int, where: str
             return
     row, column = (int(at) for at in np.argwhere(np.isinf(rows))[0])
     raise InputError(
-        f"column {names[column]!r} of {where} is {rows[row, column]} in {_row(row0 + row)}: "
-        "a feature is a finite number, or empty where it is missing"
+        f"column {names[column]!r} of {where} is {rows[row, column]} in row {row0 + row} (counted "
+        "from 0): a feature is a finite number, or empty where it is missing"
     )
 
 
-def refuse_nulls(column: pa.ChunkedArray, name: str, row0: int, where: str) -> None:
+def refuse_nulls(column: pa.ChunkedArray, name: str, where: str) -> None:
     """Raise for the first row of a column that has no value."""
     if column.null_count:
-        row = row0 + int(pc.index(column.is_null(), True).as_py())
+        row = pc.index(column.is_null(), True).as_py()
         raise InputError(
-            f"column {name!r} of {where} has no value in {_row(row)}: fill or drop missing "
-            "values first"
+            f"column {name!r} of {where} has no value in row {row} (counted from 0): fill or drop "
+            "missing values first"
         )
 
 
 def side_numbers(
-    column: pa.ChunkedArray | None, role: str, where: str, nulls_are_nan: bool = False
-) -> AnyArray | None:
+    column: pa.ChunkedArray, role: str, where: str, nulls_are_nan: bool = False
+) -> AnyArray:
     """Return a column of numbers beside the features, one per row."""
-    if column is None:
-        return None
     if not nulls_are_nan:
-        refuse_nulls(column, role, 0, where)
+        refuse_nulls(column, role, where)
     return _numbers(column).astype(np.float64, copy=False)
 
 
 def query_codes(column: pa.ChunkedArray, name: str, where: str) -> tuple[IntArray, AnyArray | None]:
     """Return one number per row, and the query of each number unless they are the queries."""
-    refuse_nulls(column, name, 0, where)
+    refuse_nulls(column, name, where)
     if pa.types.is_integer(column.type):
         return _numbers(column), None
     if not pa.types.is_dictionary(column.type):

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from leanrank.data.formats import check_exists, format_name
 from leanrank.data.sources import is_regular, open_bytes
 from leanrank.data.tables import csv, pa, pc, pq
 from leanrank.errors import FileError, InputError, LeanrankError
@@ -19,12 +20,12 @@ Piece = tuple[int, Callable[[], Any]]
 
 
 _OF_A_BAD_FILE = (OSError, MemoryError, ValueError, OverflowError, TypeError, AttributeError)
-"""What damaged content leads to, the last two where it has another type than it should."""
+"""Errors that damaged content causes; the last two come from a value of the wrong type."""
 
 
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn whatever Arrow says of a bad file into one sentence."""
+    """Raise one sentence that names the file for any error that Arrow raises."""
     shown = "CSV" if kind == "csv" else kind.title()
     try:
         yield
@@ -78,30 +79,27 @@ class TableFile:
                 self.schema = self._csv(csv.open_csv, None, ()).schema
                 _check_header(self.schema.names, path)
 
-    @property
-    def row_bytes(self) -> float:
-        """About how many bytes a row has in memory."""
-        if self.kind == "parquet":
-            groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
-            size = sum(group.total_byte_size for group in groups)
-            return float(size / max(1, self._metadata.num_rows))
-        if self.kind == "arrow" and (reader := self._open_arrow()).num_record_batches:
-            batch = reader.get_batch(0)
-            return float(batch.get_total_buffer_size() / max(1, batch.num_rows))
-        return 8.0 * len(self.schema)
-
-    def read(self, columns: Sequence[str] | None = None, texts: Collection[str] = ()) -> Any:
+    def read(
+        self,
+        columns: Collection[str] | None = None,
+        texts: Collection[str] = (),
+        *,
+        categories: bool = False,
+    ) -> Any:
         """Return the whole file as a table.
 
         Parameters
         ----------
-        columns : sequence of str, optional
+        columns : collection of str, optional
             Which to read; by default all. Those of CSV are then numbers, but for ``texts``.
         texts : collection of str
             The columns of CSV that hold names: text, unless all are whole numbers.
+        categories : bool
+            Whether ``texts`` are categories instead: text, in which an empty cell or NA is missing.
         """
         if self.kind == "csv":
-            return whole_numbers(self._csv(csv.read_csv, columns, texts), texts)
+            table = self._csv(csv.read_csv, columns, texts, categories)
+            return table if categories else whole_numbers(table, texts)
         if self.kind == "arrow":
             table = self._open_arrow().read_all()
         elif self._metadata.num_row_groups:
@@ -145,7 +143,11 @@ class TableFile:
         return pq.ParquetFile(self.path, metadata=self._metadata, **how)
 
     def _csv(
-        self, read: Callable[..., Any], columns: Sequence[str] | None, texts: Collection[str]
+        self,
+        read: Callable[..., Any],
+        columns: Collection[str] | None,
+        texts: Collection[str],
+        nulls: bool = False,
     ) -> Any:
         """Read as numbers what is not text: numbers that begin whole may be others later."""
         types = dict.fromkeys(texts, pa.string())
@@ -153,11 +155,32 @@ class TableFile:
             if not pa.types.is_boolean(self.schema.field(name).type):
                 types.setdefault(name, pa.float64())
         source = pa.OSFile(self.path) if self._content is None else pa.BufferReader(self._content)
-        return read(
-            source,
-            csv.ReadOptions(use_threads=read is csv.read_csv),
-            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        how = csv.ConvertOptions(
+            column_types=types, include_columns=columns, strings_can_be_null=nulls
         )
+        threads = csv.ReadOptions(use_threads=read is csv.read_csv)
+        return read(source, threads, convert_options=how)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Collection[str] | None = None,
+    texts: Collection[str] = (),
+    **how: Any,
+) -> Any:
+    """Return a .csv, .parquet or .arrow file as a table; see ``TableFile.read``.
+
+    Of ``columns``, those that the file has are read.
+    """
+    name = os.fspath(path)
+    check_exists(name)
+    if (kind := format_name(name, None)) == "letor":
+        raise InputError(f"{name}: this is no table: use .csv, .parquet, .arrow or .feather")
+    with reading(name, kind):
+        file = TableFile(name, kind)
+        if columns is not None:
+            columns = [each for each in file.schema.names if each in columns]
+        return file.read(columns, texts, **how)
 
 
 def table_pieces(table: Any) -> list[Piece]:
@@ -167,7 +190,7 @@ def table_pieces(table: Any) -> list[Piece]:
 
 
 def whole_numbers(table: Any, names: Collection[str]) -> Any:
-    """Return a table in which columns of text are whole numbers where nothing is lost by it.
+    """Return a table in which names in text are whole numbers where nothing is lost by it.
 
     That is, where all are written as numbers are (``7``, not ``07`` or ``7.0``) and fit 64 bits. An
     empty text is missing.

@@ -16,7 +16,6 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.formats import ROLES
-from leanrank.data.grouping import check_optional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
@@ -84,8 +83,7 @@ def from_frame(
     >>> data.feature_names, data.X.tolist()
     (('bm25', 'clicks'), [[1.5, 3.0], [0.5, 4.0]])
     """
-    roles = {"label": label, "qid": qid, "doc_id": doc_id, "weight": weight}
-    roles |= {"query_weight": query_weight, "offset": offset}
+    roles = {role: name for role, name in locals().items() if role in ROLES}
     return from_table(as_table(frame), "the table", roles, features, optional, n_jobs)
 
 
@@ -97,13 +95,13 @@ def from_table(
     optional: Collection[str] = (),
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Make a ranking data set from an Arrow table that messages call ``where``."""
-    layout = find_layout(table.schema, roles, features, where, check_optional(optional))
+    """Return the ranking data set of an Arrow table; messages call it ``where``."""
+    layout = find_layout(table.schema, roles, features, where, optional)
     return build(layout, table_pieces(table.select(layout.needed)), make_executor(n_jobs), where)
 
 
 def frame_data(table: Any, where: str = "the data frame", **roles: str | None) -> RankingData:
-    """Make a ranking data set of a frame, for functions that take no names of its columns."""
+    """Return the ranking data set of a frame, for functions without arguments for column names."""
     try:
         return from_table(as_table(table), where, column_roles(roles))
     except InputError as error:
@@ -111,20 +109,23 @@ def frame_data(table: Any, where: str = "the data frame", **roles: str | None) -
         raise InputError(f"{error}; {remedy}, where these are arguments") from error
 
 
-def as_table(frame: Any) -> Any:
-    """Return an Arrow table of any object with the Arrow PyCapsule interface."""
-    if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
+def as_table(frame: Any, where: str = "the table") -> Any:
+    """Return an Arrow table of any object with the Arrow PyCapsule interface, or of columns."""
+    columns = isinstance(frame, Mapping)
+    if not columns and not any(
+        hasattr(frame, f"__arrow_c_{each}__") for each in ("stream", "array")
+    ):
         remedy = " (collect it first)" if hasattr(frame, "collect") else ""
         raise InputError(
             f"{type(frame).__name__} is not a table that Arrow can read{remedy}: give a DataFrame "
             "of pandas 2.2 or polars 1.0 or later, or a pyarrow Table; for arrays use RankingData"
         )
     try:
-        return without_views(pa.table(frame))
+        return without_views(pa.table(dict(frame) if columns else frame))
     except (pa.ArrowException, TypeError) as error:
         raise InputError(
-            f"{type(frame).__name__} has a column that Arrow cannot hold ({error}): give each "
-            "column one type"
+            f"{where} has a column that Arrow cannot hold ({error}): give columns of one length, "
+            "each of one type"
         ) from error
 
 
@@ -196,7 +197,6 @@ def common_layout(
     among: Collection[str] | None = None,
 ) -> Layout:
     """Check that files have the same columns, and return the layout with the widest numbers."""
-    check_optional(optional)
     layouts = [
         find_layout(file.schema, roles, features, file.path, optional, among) for file in files
     ]
@@ -290,8 +290,8 @@ def table_parts(
     files = table_files(path, kind)
     layout = common_layout(files, roles, features, optional)
     parts = []
+    n_rows = max(1, chunk_bytes // (8 * max(1, len(layout.needed))))
     for file in files:
-        n_rows = max(1, int(chunk_bytes / max(1.0, file.row_bytes)))
         how = {"columns": layout.columns, "features": len(layout.features)}
         chunks = partial(_chunks, file, layout, n_rows)
         parts.append(Part(file.path, chunks, how | {"rows_per_chunk": n_rows}))
@@ -302,7 +302,7 @@ def _chunks(file: TableFile, layout: Layout, n_rows: int, offset: int, line: int
     """Return the chunks from a row on, each with the row where it ends."""
 
     def as_data(table: Any, row: int) -> RankingData:
-        if file.kind == "csv":  # now: blocks of one column may hold numbers and text
+        if file.kind == "csv":  # not by block: those of one column may hold numbers and text
             table = whole_numbers(table, layout.texts)
         pieces = [(table.num_rows, lambda: table)]
         return build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from leanrank._typing import AnyArray
 from leanrank.data.formats import ROLES
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.grouping import check_optional
+from leanrank.data.ranking_data import RankingData, feature_name, weights_per_row
 from leanrank.data.tables import pa
 from leanrank.errors import InputError, first_repeated, suggest
 
@@ -60,6 +61,7 @@ def find_layout(
 
     If any column is named as one of ``among``, no others are features.
     """
+    check_optional(optional)
     notes, present = notes_of(schema, where), schema.names
     if (twice := first_repeated(present)) is not None:
         raise InputError(f"{where} has two columns named {twice!r}: names must be distinct")
@@ -85,30 +87,25 @@ def find_layout(
         if given.get("label") in chosen:
             label = given["label"]
             raise InputError(f"column {label!r} is the label: leave it out of `features=…`")
-    none = {role: f", or `{role}=None` if there is none" for role in ("label", "qid")}
-    needed = [(name, role, f"name the right one with `{role}=…`") for role, name in given.items()]
-    needed += [
-        (
-            name,
-            "a feature",
-            f"say what it is, as in `doc_id={name!r}`, or list those to use with `features=…`",
-        )
-        for name in chosen
-    ]
-    for name, role, remedy in needed:
+    for role, name in [*given.items(), *(("a feature", name) for name in chosen)]:
+        remedy = f"name the right one with `{role}=…`"
+        if role in ("label", "qid"):
+            remedy += f", or `{role}=None` if there is none"
+        elif role == "a feature":
+            remedy = f"say what it is, as in `doc_id={name!r}`, or list those to use with "
+            remedy += "`features=…`"
         if name not in present:
             shown = ", ".join(map(repr, present[:20])) + ", ..." * (len(present) > 20)
             raise InputError(
-                f"{where} has no column {name!r} for {role}: {remedy}{none.get(role, '')} "
-                f"(columns: {shown})"
+                f"{where} has no column {name!r} for {role}: {remedy} (columns: {shown})"
             )
         kind = schema.field(name).type
         if role not in ("qid", "doc_id") and not is_number(kind):
             raise InputError(
-                f"column {name!r} of {where} holds {kind}, not numbers: correct it, or "
-                f"{remedy}{none.get(role, '')}"
+                f"column {name!r} of {where} holds {kind}, not numbers: correct it, or {remedy}"
             )
-    dtype = _common_dtype([schema.field(name).type for name in chosen])
+    kinds = {schema.field(name).type for name in chosen}
+    dtype = np.dtype(np.float32 if kinds == {pa.float32()} else np.float64)
     return Layout(given, chosen, chosen if own_names else None, dtype)
 
 
@@ -143,15 +140,6 @@ def schema_notes(**notes: Any) -> dict[bytes, bytes]:
     return {_KEY: json.dumps({"version": VERSION, **notes}).encode()}
 
 
-def weights_per_row(data: Any) -> dict[str, AnyArray]:
-    """Return the weights and offsets that a set has, by the role of their column."""
-    weights = data.query_weight
-    if weights is not None:
-        weights = np.repeat(weights, np.diff(data.query_ptr))
-    each = {"weight": data.sample_weight, "query_weight": weights, "offset": data.offset}
-    return {role: values for role, values in each.items() if values is not None}
-
-
 def notes_of(schema: pa.Schema, where: str) -> dict[str, Any]:
     """Return what leanrank noted beside the columns of a table."""
     raw = (schema.metadata or {}).get(_KEY)
@@ -170,18 +158,9 @@ def notes_of(schema: pa.Schema, where: str) -> dict[str, Any]:
 
 def is_number(kind: pa.DataType) -> bool:
     """Return whether a column of a type holds numbers."""
-    return bool(
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)  # an empty column: reported where its first row is
-    )
-
-
-def _common_dtype(types: Sequence[pa.DataType]) -> np.dtype[Any]:
-    single = bool(types) and all(kind == pa.float32() for kind in types)
-    return np.dtype(np.float32 if single else np.float64)
+    is_, empty = pa.types, pa.types.is_null(kind)  # that is reported where its first row is
+    numeric = is_.is_floating(kind) or is_.is_integer(kind) or is_.is_decimal(kind)
+    return bool(numeric or is_.is_boolean(kind) or empty)
 
 
 def _id_type(query_ids: AnyArray) -> pa.DataType:
