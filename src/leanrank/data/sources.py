@@ -47,8 +47,8 @@ def shown_name(path: Any) -> str:
 def open_bytes(path: Any) -> Iterator[IO[bytes]]:
     """Open a path, ``"-"`` or a binary file object for reading, unpacked on the way.
 
-    Compression is recognised by the first bytes, whatever the suffix. What goes wrong while reading
-    becomes one sentence.
+    Compression is recognised by the first bytes, not by the suffix. An error while reading becomes
+    one sentence.
     """
     name = shown_name(path)
     kind = None
@@ -92,15 +92,6 @@ def is_regular(stream: IO[bytes]) -> bool:
     return isinstance(raw, io.FileIO) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
 
-def read_fully(stream: IO[bytes], size: int) -> bytes:
-    """Read this many bytes, or all: a single read of a pipe may return less."""
-    blocks = []
-    while size > 0 and (block := stream.read(size)):
-        blocks.append(block)
-        size -= len(block)
-    return b"".join(blocks)
-
-
 def decimal(text: str) -> float:
     """Return the number that ASCII digits spell, NaN if they do not.
 
@@ -117,7 +108,7 @@ def quoted(token: bytes, longest: int = 40) -> str:
 
 
 def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
-    """Pack what is written to a stream as the suffix of its name says."""
+    """Compress a stream for writing, by the suffix of its name."""
     kind = next((kind for kind in _MODULES if name.endswith(f".{kind}")), None)
     if kind is None:
         return nullcontext(stream)
@@ -147,7 +138,7 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 
 def parse_number(text: str, what: str, path: str | os.PathLike[str], line: int) -> float:
-    """Return a finite number that is written in ASCII digits, or say where it is not."""
+    """Return a finite number that is written in ASCII digits, or raise a ParseError."""
     value = decimal(text)
     if not math.isfinite(value):
         problem = f"the {what} {quoted(text.encode())} is not a finite number"

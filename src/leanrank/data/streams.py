@@ -62,19 +62,18 @@ class Part:
     chunks : callable
         ``chunks(offset, line)`` returns the chunks from a place on.
     how : mapping
-        How it is read: what tells it apart beside the content of the file.
-    rewinds, resumes : bool
-        Whether it can be read a second time, and entered by a later run.
+        Options of reading, which are part of its identity.
+    rewinds : bool
+        Whether it can be read a second time.
     """
 
     name: str | None
     chunks: Callable[[int, int], Chunks]
     how: Mapping[str, Any]
     rewinds: bool = True
-    resumes: bool = True
 
     def identity(self) -> dict[str, Any]:
-        """Return facts by which another source is told apart: name, size, a digest."""
+        """Return facts that differ for another source: name, size, a digest."""
         if self.name is None:
             return dict(self.how)
         return {**self.how, **(file_identity(self.name) if self.rewinds else {"file": self.name})}
@@ -117,8 +116,8 @@ class RankingStream:
 
     @property
     def resumes(self) -> bool:
-        """Whether a later run can go on from a position; a pipe is gone by then."""
-        return all(part.resumes for part in self.parts)
+        """Whether a later run can go on from a position, as in all but a pipe."""
+        return all(part.rewinds or part.name is None for part in self.parts)
 
     def identity(self) -> list[dict[str, Any]]:
         """Describe the sources: names, sizes and digests."""
@@ -142,13 +141,11 @@ class RankingStream:
             for data, offset, line in part.chunks(position.offset, position.line):
                 if self._warns and part.name:
                     self._check_returns(data, seen, part.name)
-                position = Position(
-                    number,
-                    offset,
-                    line,
+                n_queries, n_rows = (
                     position.queries + data.n_queries,
                     position.documents + len(data),
                 )
+                position = Position(number, offset, line, n_queries, n_rows)
                 for change, _ in self._changes:
                     data = change(data)
                 yield data, position
@@ -208,12 +205,11 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
     """
     if isinstance(source, RankingStream):
         return source
-    if isinstance(source, (str, os.PathLike)):
-        source = [source]
     if isinstance(source, RankingData):
         raise InputError("a RankingData is already in memory: fit it, or give a list of chunks")
-    if isinstance(source, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in source):
-        return RankingStream(file_parts(source, format, options))
+    files = [source] if isinstance(source, (str, os.PathLike)) else source
+    if isinstance(files, (list, tuple)) and any(isinstance(s, (str, os.PathLike)) for s in files):
+        return RankingStream(file_parts(files, format, options))
     if options or format is not None:
         given = next(iter(options), "format")
         raise InputError(f"{given} is about files, but the stream is an iterable: leave it out")

@@ -18,7 +18,7 @@ from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
 from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData, column_values
-from leanrank.data.sources import compressed, open_bytes, read_fully, shown_name
+from leanrank.data.sources import compressed, open_bytes, shown_name
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.errors import InputError, ParseError, warn
 from leanrank.execution import make_executor, row_blocks
@@ -105,6 +105,9 @@ def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> Ran
 
     name = shown_name(path)
     rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
+    if rows is None:
+        problem = "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'"
+        raise ParseError(problem, path=name)
     if b"" in rows.run_names and any(rows.run_names):
         problem = "some lines have 'qid:' and some do not: give it to all or none"
         raise ParseError(problem, path=name)
@@ -247,7 +250,7 @@ def text_part(
             if offset:
                 stream.seek(offset)
             while not ended:
-                buffer += read_fully(stream, wanted - len(buffer))
+                buffer += stream.read(max(0, wanted - len(buffer)))
                 ended = len(buffer) < wanted
                 # what lies beyond must not matter, and the last query may not be complete
                 cut = len(buffer) if ended else last_query_start(buffer[:wanted])
@@ -264,7 +267,7 @@ def text_part(
     regular = path != "-" and stat.S_ISREG(os.stat(path).st_mode)  # pipes are read once
     how = {name: getattr(request, name) for name in ("storage", "zero_based", "n_features")}
     how |= {"dtype": request.dtype.name, "chunk_bytes": chunk_bytes}
-    return Part(shown_name(path) if path == "-" else path, chunks, how, regular, regular)
+    return Part(shown_name(path) if path == "-" else path, chunks, how, regular)
 
 
 def _parse(
@@ -273,14 +276,9 @@ def _parse(
     """Read a chunk, None if it holds comments and blank lines only; ``line`` are those before."""
     from leanrank.data.letor.reader import read_rows
 
-    try:
-        rows = read_rows(block, name, request, executor)
-    except ParseError as error:
-        if error.line is None:
-            return None
-        raise ParseError(
-            error.problem, path=error.path, line=error.line + line, column=error.column
-        ) from None
+    rows = read_rows(block, name, request, executor, line)
+    if rows is None:
+        return None
     names = rows.run_names
     heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
     return RankingData.of_fields(
@@ -293,9 +291,9 @@ def _parse(
 
 
 def last_query_start(buffer: bytes) -> int:
-    r"""Find where the last query of a text begins, right after a document of another query.
+    r"""Return where the last query of a text begins, right after a document of another query.
 
-    0 when there is only one, or none.
+    0 if there is only one query, or none.
 
     >>> text = b"1 qid:a 1:2\n0 qid:a\n# note\n1 qid:b 1:3\n0 qi"
     >>> text[: last_query_start(text)]

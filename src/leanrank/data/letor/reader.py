@@ -100,8 +100,13 @@ def cut_lines(buffer: Any, range_bytes: int) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor) -> LetorRows:
-    """Parse the text; raise a ParseError for the first thing in it that is wrong."""
+def read_rows(
+    buffer: Any, name: str, request: LetorRequest, executor: Executor, line: int = 0
+) -> LetorRows | None:
+    """Parse a text, and return None if it holds no document.
+
+    Raise a ParseError for the first thing that is wrong; ``line`` lines are before the text.
+    """
     if buffer[-1:] != b"\n":
         buffer = buffer[:] + b"\n"
     ranges = cut_lines(buffer, request.range_bytes)
@@ -118,15 +123,14 @@ def read_rows(buffer: Any, name: str, request: LetorRequest, executor: Executor)
         layout = exact
     if failed is not None:
         code, place = failed
-        raise _error(code, place, buffer, name, request)
+        raise _error(code, place, buffer, name, request, line)
     if not sum(int(part.report[parser.ROWS]) for part in parts):
-        problem = "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'"
-        raise ParseError(problem, path=name)
+        return None
     return rows.join(parts)
 
 
 def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) -> LetorLayout:
-    """Look at the first lines of some ranges; a small file is looked at in full."""
+    """Return the likely layout, from the first lines of some ranges or all of a small file."""
     samples = []
     for start, stop in ranges[:: -(-len(ranges) // request.n_samples) or 1]:
         if len(ranges) > 1 and stop - start > request.sample_bytes:
@@ -140,8 +144,7 @@ def _decide(reports: list[IntArray], request: LetorRequest) -> LetorLayout:
     """Choose the layout from what was counted."""
     table = np.array(reports, dtype=np.int64).reshape(-1, parser.N_FIELDS)
     total, width = table.sum(axis=0), request.n_features
-    if width is None:
-        width = int(table[:, parser.WIDTH].max(initial=0))
+    width = int(table[:, parser.WIDTH].max(initial=0)) if width is None else width
     full = int(total[parser.NONZEROS]) >= DENSE_FROM * int(total[parser.ROWS]) * width
     dense = full if request.storage == "auto" else request.storage == "dense"
     return LetorLayout(dense, width)
@@ -213,11 +216,11 @@ class _RowArrays:
     def parse(self, number: int) -> _Part:
         """Parse one range into its place, its names included."""
         report, room = self.parse_numbers(number)
-        error = None
-        if report[parser.ERROR] != parser.FINE:
-            error = int(report[parser.ERROR]), int(report[parser.PLACE])
-        place = _read_hard(self.buffer, room, report)
-        error = error if place is None else (parser.OVERFLOW, place)
+        error: Any = int(report[parser.ERROR]), int(report[parser.PLACE])
+        if (place := _read_hard(self.buffer, room, report)) is not None:
+            error = parser.OVERFLOW, place
+        elif error[0] == parser.FINE:
+            error = None
         spans = room.spans[: report[parser.ROWS]]
         heads = np.flatnonzero(spans[:, parser.QUERY] >= 0)
         names, bad = _tokens(self.buffer, spans[heads, : parser.QUERY_STOP + 1])
@@ -253,7 +256,10 @@ class _RowArrays:
         _close_gaps(self.y, self.first_row, n_rows)
         heads = [part.query_rows + at for part, at in zip(parts, at_row[:-1], strict=True)]
         names = [name for part in parts for name in part.query_names]
-        ids = _join_ids([part.doc_ids for part in parts], n_rows)
+        ids = None
+        if any(part.doc_ids is not None for part in parts):
+            each = zip((part.doc_ids for part in parts), n_rows.tolist(), strict=True)
+            ids = np.concatenate([np.full(n, "", "U1") if own is None else own for own, n in each])
         return LetorRows(X, self.y, np.concatenate(heads), names, ids)
 
 
@@ -309,16 +315,6 @@ def _documents(buffer: Any, text: AnyArray, spans: IntArray) -> tuple[AnyArray |
     return None if bad is not None else text_array([name.decode() for name in names]), bad
 
 
-def _join_ids(parts: list[AnyArray | None], n_rows: IntArray) -> AnyArray | None:
-    """Join the ids of all ranges."""
-    if all(part is None for part in parts):
-        return None
-    sizes = n_rows.tolist()
-    return np.concatenate(
-        [np.full(n, "", "U1") if ids is None else ids for ids, n in zip(parts, sizes, strict=True)]
-    )
-
-
 _LONG_NAME = 64  # letters, four bytes each in an array of text of fixed width
 
 
@@ -345,8 +341,10 @@ _SENTENCES = {
 }
 
 
-def _error(code: int, place: int, buffer: Any, name: str, request: LetorRequest) -> ParseError:
-    """Describe what is wrong with the token at a place."""
+def _error(
+    code: int, place: int, buffer: Any, name: str, request: LetorRequest, line: int
+) -> ParseError:
+    """Describe what is wrong with the token at a place; ``line`` lines are before the text."""
     begin = max(buffer.rfind(b"\n", 0, place) + 1, len(_BOM) * (buffer[: len(_BOM)] == _BOM))
     rest = buffer[place : buffer.find(b"\n", place)].removesuffix(b"\r")
     token = rest.partition(b"#")[0].replace(b"\t", b" ").partition(b" ")[0]
@@ -354,5 +352,5 @@ def _error(code: int, place: int, buffer: Any, name: str, request: LetorRequest)
     given = request.n_features
     largest = parser.LARGEST_INDEX if given is None else f"n_features={given}"
     problem = _SENTENCES[code].format(token=shown, largest=largest, dtype=request.dtype.name)
-    line = int(np.count_nonzero(np.frombuffer(buffer, np.uint8, place) == ord("\n"))) + 1
+    line += 1 + int(np.count_nonzero(np.frombuffer(buffer, np.uint8, place) == ord("\n")))
     return ParseError(problem, path=name, line=line, column=place - begin + 1)
