@@ -1,4 +1,4 @@
-"""Logs of search engines: JSON records with their places, and the feature logs among them.
+"""Logs of search engines as JSON records, and the features in them.
 
 Elasticsearch and OpenSearch LTR, Solr and Vespa log features.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from leanrank.data.sources import decimal, shown_name, text_lines
 from leanrank.errors import FileError, ParseError
 
+_HALF = re.compile("[\ud800-\udfff]")  # JSON may hold half of a character, which is no text
 SUFFIXES = tuple(f"{s}{packed}" for s in (".json", ".ndjson", ".jsonl") for packed in ("", ".gz"))
 
 
@@ -62,7 +64,7 @@ def sources(records: Iterator[tuple[Place, dict[str, Any]]]) -> Iterator[tuple[P
 
 
 def at(record: Any, path: str) -> Any:
-    """Return what a dotted path leads to, or None.
+    """Return the value at a dotted path, or None.
 
     >>> at({"a": {"b": 3}}, "a.b"), at({"a": 1}, "a.b"), at({"a.b": 2}, "a.b")
     (3, None, 2)
@@ -76,7 +78,7 @@ def identifier(value: Any, what: str, place: Place) -> str:
     """Return an identifier as text; whole numbers are written out."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, str) or not value.strip() or not _encodes(value):
+    if not isinstance(value, str) or not value.strip() or _HALF.search(value):
         raise place.fault(f"the {what} is {brief(value)}: an identifier is text or a whole number")
     return value
 
@@ -95,7 +97,7 @@ def number(value: Any, what: str, place: Place) -> float:
 
 
 def brief(value: Any) -> str:
-    """Describe a value in a few words.
+    """Return a short description of a value.
 
     >>> brief(None), brief({}), brief("x")
     ('missing', 'an object', "'x'")
@@ -104,10 +106,6 @@ def brief(value: Any) -> str:
         return "a list" if isinstance(value, list) else "an object"
     text = "missing" if value is None else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _encodes(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _parsed(text: str, name: str, line: int) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,11 +82,11 @@ def load_engine_clicks(
     actions : sequence of str, default=("click",)
         The kinds of events that count as a click: UBI's ``action_name``, Metarank's ``type``.
     """
-    from leanrank.data.tables import pa
+    from leanrank.data.tables import pa, pc
 
     kinds = {"position": pa.int64(), "clicked": pa.int8()}
     schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
-    folder, odd = Path(path), _Odd()
+    folder, notes = Path(path), _Notes()
     events = lists = [folder]
     click_of: Any = _metarank_click
     list_of: Any = _metarank_list
@@ -94,44 +95,49 @@ def load_engine_clicks(
         click_of, list_of = _ubi_click, _ubi_list
     elif not folder.exists():
         raise FileError(f"{folder}: there is no such file or directory")
-    clicks = _clicks(
-        events, click_of, frozenset([actions] if isinstance(actions, str) else actions)
-    )
+    wanted = [actions] if isinstance(actions, str) else actions
+    clicks: dict[str | None, list[_Click]] = {}
+    for place, record in _records(events):
+        if (click := click_of(place, record, wanted)) is not None:
+            clicks.setdefault(click.session, []).append(click)
+    if not clicks:
+        raise InputError(
+            f"{events[0]}: no event is a click ({', '.join(sorted(wanted))}): name the actions "
+            "that count as one"
+        )
     for click in clicks.pop(None, ()):
-        odd.note("click|without the id of a list left out", click.document)
-    tables = []
-    rows: list[tuple[Any, ...]] = []
+        notes.add("click", "without the id of a list left out", click.document)
     seen: set[str] = set()
-    n_lists = 0
-    for place, record in _records(lists):
-        shown = list_of(place, record)
-        if shown is None:
-            continue
-        session, own = shown.session, clicks.pop(shown.session, [])
-        if shown.query is None and shown.documents and not folder.is_dir():
-            odd.note("list|without a query taken as a query of its own", session)
-            shown = shown._replace(query=session)
-        if session in seen:
-            odd.note("list|with the id of another left out", session)
-        elif shown.query is None:
-            odd.note("list|without query text left out", session)
-        elif not shown.documents:
-            odd.note("list|without documents left out", session)
-        else:
-            rows += _rows(shown, own, odd)
-            n_lists += 1
-        seen.add(session)
-        if len(rows) >= _PART_ROWS:  # a table is far smaller than Python's lists
-            tables.append(pa.table(list(zip(*rows, strict=True)), schema=schema))
-            rows = []
-    if not n_lists:
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for place, record in _records(lists):
+            if (shown := list_of(place, record)) is None:
+                continue
+            session, own = shown.session, clicks.pop(shown.session, [])
+            if shown.query is None and shown.documents and not folder.is_dir():
+                notes.add("list", "without a query taken as a query of its own", session)
+                shown = shown._replace(query=session)
+            if session in seen:
+                notes.add("list", "with the id of another left out", session)
+            elif shown.query is None:
+                notes.add("list", "without query text left out", session)
+            elif not shown.documents:
+                notes.add("list", "without documents left out", session)
+            else:
+                yield from _rows(shown, own, notes)
+            seen.add(session)
+
+    tables, each = [], rows()
+    while part := list(islice(each, _PART_ROWS)):  # a table is far smaller than Python's lists
+        tables.append(pa.table(list(zip(*part, strict=True)), schema=schema))
+    if not tables:
         raise InputError(f"{folder}: there is no list with a query and documents in this log")
     for session, left in clicks.items():
         for _ in left:
-            odd.note("click|on a list that is not in the log left out", session)
-    if rows:
-        tables.append(pa.table(list(zip(*rows, strict=True)), schema=schema))
-    return EngineClicks(pa.concat_tables(tables), n_lists, odd.sentences(folder))
+            notes.add("click", "on a list that is not in the log left out", session)
+    table = pa.concat_tables(tables)
+    n_lists = pc.count_distinct(table["session"]).as_py()
+    return EngineClicks(table, n_lists, notes.sentences(folder))
 
 
 def read_engine_clicks(
@@ -162,51 +168,34 @@ def read_engine_clicks(
     return joined
 
 
-class _Odd(dict[str, list[str]]):
-    """What was left out or guessed: a noun and its fate, and the examples."""
+class _Notes(dict[tuple[str, str], list[str]]):
+    """Examples of what was left out or guessed, by noun and what became of it."""
 
-    def note(self, kind: str, example: Any) -> None:
-        self.setdefault(kind, []).append(str(example))
+    def add(self, noun: str, fate: str, example: Any) -> None:
+        self.setdefault((noun, fate), []).append(str(example))
 
     def sentences(self, path: Path) -> tuple[str, ...]:
         return tuple(
-            f"{path}: {counted(len(found), kind.partition('|')[0])} {kind.partition('|')[2]} "
-            f"(the first: {found[0][:60]!r})"
-            for kind, found in self.items()
+            f"{path}: {counted(len(found), noun)} {fate} (the first: {found[0][:60]!r})"
+            for (noun, fate), found in self.items()
         )
 
 
-def _clicks(
-    events: list[Path], click_of: Any, actions: frozenset[str]
-) -> dict[str | None, list[_Click]]:
-    """Return the clicks of each list."""
-    clicks: dict[str | None, list[_Click]] = {}
-    for place, record in _records(events):
-        if (click := click_of(place, record, actions)) is not None:
-            clicks.setdefault(click.session, []).append(click)
-    if not clicks:
-        raise InputError(
-            f"{events[0]}: no event is a click ({', '.join(sorted(actions))}): name the actions "
-            "that count as one"
-        )
-    return clicks
-
-
-def _rows(shown: _Shown, clicks: list[_Click], odd: _Odd) -> Iterator[tuple[Any, ...]]:
+def _rows(shown: _Shown, clicks: list[_Click], notes: _Notes) -> Iterator[tuple[Any, ...]]:
     """Yield a row per document of a list, clicked or not."""
     position: dict[str, int] = {}
     for rank, document in enumerate(shown.documents, start=1):
         if position.setdefault(document, rank) != rank:
-            odd.note("document|repeated in a list left out at the lower place", document)
+            notes.add("document", "repeated in a list left out at the lower place", document)
     clicked = set()
     for _, named, ordinal in clicks:
         if named in position:
             clicked.add(named)
         elif ordinal is not None and 1 <= ordinal <= len(shown.documents):
             clicked.add(shown.documents[ordinal - 1])
-            odd.note("click|on an object that is not in its list placed by its ordinal", named)
+            notes.add("click", "on an object that is not in its list placed by its ordinal", named)
         else:
-            odd.note("click|on a document that is not in its list left out", named)
+            notes.add("click", "on a document that is not in its list left out", named)
     time = "" if shown.timestamp is None else str(shown.timestamp)
     time = time.encode("utf-8", "replace").decode()  # JSON may hold half of a character
     for document, rank in position.items():
@@ -228,7 +217,7 @@ def _listed(value: Any, what: str, place: Place) -> list[Any]:
     return value
 
 
-def _ubi_click(place: Place, record: Any, actions: frozenset[str]) -> _Click | None:
+def _ubi_click(place: Place, record: Any, actions: Collection[str]) -> _Click | None:
     if record.get("action_name") not in actions:
         return None
     named = at(record, "event_attributes.object.object_id")
@@ -252,7 +241,7 @@ def _ubi_list(place: Place, record: Any) -> _Shown:
     )
 
 
-def _metarank_click(place: Place, record: Any, actions: frozenset[str]) -> _Click | None:
+def _metarank_click(place: Place, record: Any, actions: Collection[str]) -> _Click | None:
     kind = record.get("event")
     if kind not in _EVENTS:
         raise place.fault(f"the event is {brief(kind)}: Metarank has {', '.join(_EVENTS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ def join_judgments(features: Any, judgments: Any, **options: Any) -> RankingData
 
 @dataclass(frozen=True)
 class Join:
-    """Joined data, and an account of everything that is not in it.
+    """Joined data, and counts of what did not match.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Join:
 def match_judgments(
     features: Any, judgments: Any, *, fill: float = 0.0, label: float | None = None, **fields: Any
 ) -> Join:
-    """Join features with judgments and return the account beside the data.
+    """Join features with judgments, and return counts of what did not match as well.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def match_judgments(
     elif is_path:
         features = feature_log(features, **fields)
     columns: dict[str, int] = {}
-    is_table = isinstance(features, RankingData)
-    if is_table and (fields or features.doc_ids is None):
+    table = features if isinstance(features, RankingData) else None
+    if table is not None and (fields or table.doc_ids is None):
         raise InputError(
             f"{where} are a data set, which needs document ids (doc_ids), and takes no "
             "query_field, document_field or feature_field"
@@ -136,8 +136,11 @@ def match_judgments(
     kept: dict[tuple[str, str], Any] = {}  # the row of a data set, or the values of a log
     n_logged = n_repeated = 0
     unjudged, queries = [], set()
-    entries: Iterable[tuple[str, str, Any]] = _entries(features) if is_table else features
-    for query, document, found in entries:
+    if table is not None:
+        documents: Any = table.doc_ids
+        pairs = zip(table.qid.tolist(), documents.tolist(), strict=True)
+        features = ((str(query), str(document), row) for row, (query, document) in enumerate(pairs))
+    for query, document, found in features:
         n_logged += 1
         queries.add(query)
         pair = query, document
@@ -146,13 +149,12 @@ def match_judgments(
             unjudged.append(pair)
         if pair not in judged and label is None:
             continue
-        if is_table:
-            kept[pair] = found
-            continue
-        for name in found:
-            columns.setdefault(name, len(columns))
-        given = map(found.get, columns)
-        kept[pair] = array("d", (np.nan if value is None else value for value in given))
+        kept[pair] = found
+        if table is None:
+            for name in found:
+                columns.setdefault(name, len(columns))
+            values = map(found.get, columns)
+            kept[pair] = array("d", (np.nan if value is None else value for value in values))
     if not n_logged:
         raise InputError(f"{where}: there are no logged documents")
     if judged.keys().isdisjoint(kept):
@@ -161,9 +163,9 @@ def match_judgments(
             f"the judgments have {_shown(list(judged)[:1])}: name the fields of the right ids "
             "(--query-field, --document-field)"
         )
-    if is_table:
-        X: Any = features.X[list(kept.values())]
-        names = features.feature_names or tuple(map(feature_name, range(features.n_features)))
+    if table is not None:
+        X: Any = table.X[list(kept.values())]
+        names = table.feature_names or tuple(map(feature_name, range(table.n_features)))
     else:
         names = tuple(columns)
         if not names:
@@ -190,7 +192,7 @@ def match_judgments(
 def _notes(
     join: Join, logged: set[str], judged: set[str], fill: float, label: float | None
 ) -> Iterator[str]:
-    """Yield a sentence per kind of thing that did not match, was repeated or was filled.
+    """Yield a sentence for entries that did not match, were repeated or were filled.
 
     ``logged`` and ``judged`` are the queries.
     """
@@ -220,16 +222,8 @@ def _notes(
         )
 
 
-def _entries(features: RankingData) -> Iterator[tuple[str, str, int]]:
-    """Yield the query, the document and the row of all documents."""
-    documents: Any = features.doc_ids
-    pairs = zip(features.qid.tolist(), documents.tolist(), strict=True)
-    for row, (query, document) in enumerate(pairs):
-        yield str(query), str(document), row
-
-
 def _shown(pairs: list[tuple[str, str]]) -> str:
-    """Return the first of some pairs of a query and a document in words."""
+    """Return the first pairs of a query and a document as text."""
     shown = ", ".join(f"{d[:24]!r} of query {q[:24]!r}" for q, d in pairs[:_EXAMPLES])
     return f"{shown}{', ...' if len(pairs) > _EXAMPLES else ''}"
 
