@@ -39,7 +39,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     direct = os.path.exists(path) and not os.path.isfile(path)
     try:
-        handle, name = (os.open(path, os.O_WRONLY), "") if direct else _create(target)
+        if direct:
+            handle, name = os.open(path, os.O_WRONLY), ""
+        else:
+            handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
     except OSError as error:
         raise FileError(
             f"{path}: cannot write here ({error.strerror}): choose a directory that exists and "
@@ -52,7 +55,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             if not direct:
                 os.fsync(handle)
         if not direct:  # closed by now: Windows does not rename what is open
-            _publish(name, target)
+            os.chmod(name, _default_mode(target))
+            os.replace(name, target)
     except BaseException:
         _remove(name)
         raise
@@ -165,7 +169,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def file_identity(path: str) -> dict[str, Any]:
-    """Describe a file so that another one, or a changed one, is told apart.
+    """Return facts that differ for another file, or a changed one.
 
     The digest is of the whole file up to ``_WHOLE`` bytes. Of a larger one it is of samples over
     the whole length, and the time of the last change belongs to the identity.
@@ -187,24 +191,13 @@ def file_identity(path: str) -> dict[str, Any]:
 _WHOLE, _SAMPLE = 2**26, 2**16  # about a tenth of a second
 
 
-def _create(target: Path) -> tuple[int, str]:
-    """Open a new hidden file in the folder of ``target``."""
-    return tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
-
-
-def _publish(name: str, target: Path) -> None:
-    """Rename a complete file into place, with the mode of the file that it replaces."""
-    os.chmod(name, _default_mode(target))
-    os.replace(name, target)
-
-
 def _remove(name: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(name)
 
 
 def _default_mode(target: Path) -> int:
-    """Keep the mode of a file that is replaced; a new one gets what ``open`` would have given."""
+    """Return the mode of the file that is replaced, or that which ``open`` gives a new one."""
     with contextlib.suppress(OSError):
         return target.stat().st_mode & 0o7777
     mask = os.umask(0)

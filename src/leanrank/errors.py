@@ -1,8 +1,7 @@
-"""Everything leanrank raises or warns about on purpose.
+"""The errors and warnings of leanrank.
 
-Each error is also a ``ValueError``, ``OSError`` or ``ImportError``, so code that knows nothing of
-leanrank still catches what it expects. A message is one sentence: what was wrong, where, what to
-do. It is one line of at most 300 characters.
+Each error is also a ``ValueError``, ``OSError`` or ``ImportError``, for callers that catch those. A
+message is one sentence on one line of at most 300 characters: what was wrong, where, what to do.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def first_repeated(items: Sequence[Any]) -> Any:
 
 
 WARNED: set[tuple[str, str, int]] = set()
-"""What was warned of with ``once``, and where."""
+"""Warnings with ``once`` that were issued, and where."""
 
 
 def warn(message: str, category: type[Warning] | None = None, *, once: str | None = None) -> None:
@@ -126,7 +125,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file that there was no room for, which the system does not do."""
+    """Raise a FileError that names the file if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -136,7 +135,7 @@ def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def not_written(error: OSError) -> str:
-    """Return what to say of a file that could not be written, after its name."""
+    """Return the message for a file that could not be written, without its name."""
     remedy = ": make room, or choose a place with more" if error.errno in _NO_ROOM else ""
     return f"cannot be written ({error.strerror or error}){remedy}"
 
@@ -146,6 +145,16 @@ class LeanrankError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), str(self)), self.__dict__
+
+
+def _restored(kind: type[LeanrankError], message: str) -> LeanrankError:
+    """Return a pickled error; the constructor of its class may take other arguments."""
+    error = kind.__new__(kind)
+    LeanrankError.__init__(error, message)
+    return error
 
 
 class InputError(LeanrankError, ValueError):
@@ -160,9 +169,6 @@ class NoLevelsError(InputError):
             "no query has documents at two levels, so there is nothing to learn from: give labels "
             "that differ within a query (n_samples=1 or a constant label cannot train a ranker)"
         )
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (NoLevelsError, ())
 
 
 class ParseError(InputError):
@@ -181,22 +187,10 @@ class ParseError(InputError):
     def __init__(
         self, problem: str, *, path: str, line: int | None = None, column: int | None = None
     ) -> None:
-        place = path
-        if line is not None:
-            place += f", line {line}"
-        if column is not None:
-            place += f", column {column}"
-        super().__init__(f"{place}: {problem}")
-        self.problem = problem
-        self.path = path
-        self.line = line
-        self.column = column
-
-    def __reduce__(self) -> tuple[object, ...]:
-        from functools import partial
-
-        made = partial(ParseError, self.problem, path=self.path, line=self.line, column=self.column)
-        return (made, ())
+        places = {"line": line, "column": column}
+        where = "".join(f", {what} {at}" for what, at in places.items() if at is not None)
+        super().__init__(f"{path}{where}: {problem}")
+        self.problem, self.path, self.line, self.column = problem, path, line, column
 
 
 class ModelError(LeanrankError, ValueError):
@@ -219,12 +213,7 @@ class MissingDependencyError(LeanrankError, ImportError):
             f"{purpose} needs the package '{package}': install it with "
             f"`pip install 'leanrank[{extra}]'`"
         )
-        self.package = package
-        self.extra = extra
-        self.purpose = purpose
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (MissingDependencyError, (self.package, self.extra, self.purpose))
+        self.package, self.extra, self.purpose = package, extra, purpose
 
 
 class LeanrankWarning(UserWarning):
@@ -232,7 +221,7 @@ class LeanrankWarning(UserWarning):
 
 
 class DataWarning(LeanrankWarning):
-    """Data that can be used but probably not as meant."""
+    """Data that can be used, but probably not as intended."""
 
 
 class CacheWarning(LeanrankWarning):
