@@ -1,4 +1,4 @@
-"""What is a Dask collection, and which cluster it is computed on.
+"""Dask collections, and the cluster that computes them.
 
 Dask is loaded when a Dask object is given, and not before.
 """
@@ -17,7 +17,7 @@ from leanrank.errors import ClusterError, InputError, MissingDependencyError
 log = logging.getLogger("leanrank.dask")
 
 LONGEST_WITHOUT_WORKERS = 60.0
-"""Seconds after which a cluster without any worker is given up."""
+"""Seconds without any worker after which waiting ends with an error."""
 
 
 def is_dask(value: Any) -> bool:
@@ -45,7 +45,7 @@ def is_lazy(value: Any) -> bool:
 
 
 def current_client() -> Any:
-    """Return the active Dask client; without one, start a cluster in this process and say so."""
+    """Return the active Dask client, or start a cluster in this process with a warning."""
     try:
         from distributed import Client, get_client
     except ImportError as error:
@@ -76,7 +76,7 @@ def partition_list(value: Any) -> list[Any]:
 
 
 def wait_for(client: Any, futures: list[Any], patience: float = LONGEST_WITHOUT_WORKERS) -> None:
-    """Wait until futures are done; give up a cluster without workers after ``patience`` seconds."""
+    """Wait for futures; raise a ClusterError after ``patience`` seconds without any worker."""
     from distributed import wait
     from distributed.client import FutureCancelledError
 

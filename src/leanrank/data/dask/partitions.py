@@ -9,7 +9,6 @@ Dask is loaded when a Dask object is given, and not before.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import getitem
@@ -22,6 +21,7 @@ from leanrank.data.dask import (
     current_client,
     is_dask,
     is_lazy,
+    log,
     partition_list,
     wait_for,
 )
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of a partition elsewhere: nothing that grows with its documents."""
+    """Facts about a partition for the client; their size does not grow with its documents."""
 
     n_rows: int
     n_features: int
@@ -57,7 +57,7 @@ def read_rows(
 ) -> Rows | InputError:
     """Check one partition and group it by query.
 
-    What is wrong with it is returned, because Dask logs what a task raises.
+    An error is returned, because Dask logs the traceback of what a task raises.
     """
     try:
         return _rows(checks, X, y, qid, **columns)
@@ -68,21 +68,16 @@ def read_rows(
 def _rows(
     checks: tuple[Any, ...], X: Any, y: Any, qid: Any, gain_weight: Any = None, **columns: Any
 ) -> Rows:
-    names, query_weight, check, scores = checks
-    if isinstance(X, RankingData):
-        data = X
-    else:
-        own = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-        matrix = _numbers(X, scores)
-        qid = None if qid is None else np.asarray(qid)
-        weights = None
+    names, query_weight, check = checks
+    data = X
+    if not isinstance(X, RankingData):
+        names = tuple(map(str, X.columns)) if hasattr(X, "columns") else names
+        columns |= {"y": y, "qid": qid}
+        columns = {name: None if v is None else np.asarray(v) for name, v in columns.items()}
+        data = RankingData(_numbers(X), feature_names=names, **columns)
         if query_weight is not None:
-            ids = np.zeros(1) if qid is None else qid
-            weights = {each: query_weight.get(each, 1.0) for each in set(np.ravel(ids).tolist())}
-        labels = None if y is None else np.asarray(y)
-        data = RankingData(
-            matrix, labels, qid, feature_names=own or names, query_weight=weights, **columns
-        )
+            weights = {each: query_weight.get(each, 1.0) for each in data.query_ids.tolist()}
+            data = data.replace(query_weight=weights)
     if check is not None:
         check(data)
     grouping = Grouping(data.query_ids, data.query_ptr, data.order)
@@ -90,10 +85,8 @@ def _rows(
     return Rows(data.with_fields(order=None), gains)
 
 
-def _numbers(X: Any, scores: bool) -> Any:
+def _numbers(X: Any) -> Any:
     """Return a partition of a data frame or an array as a matrix."""
-    if scores:
-        return np.asarray(X, dtype=np.float64).reshape(-1, 1)
     if getattr(X, "ndim", 2) == 1:
         raise InputError("X has one dimension: give documents × features, such as X[:, None]")
     if not hasattr(X, "dtypes"):
@@ -107,7 +100,7 @@ def _numbers(X: Any, scores: bool) -> Any:
 
 
 def facts_of(rows: Rows | InputError) -> Facts | InputError:
-    """Return what is known of a partition elsewhere, or what is wrong with it."""
+    """Return the facts about a partition, or its error."""
     if isinstance(rows, InputError):
         return rows
     data = rows.data
@@ -148,9 +141,6 @@ def merge_rows(pieces: list[Rows]) -> Rows:
     return Rows(data.with_fields(order=None), gains)
 
 
-log = logging.getLogger("leanrank.dask")
-
-
 @dataclass(frozen=True)
 class Partitions:
     """Rows on a cluster, every query within one partition.
@@ -186,7 +176,6 @@ def read_partitions(
     *,
     query_weight: Any = None,
     check: Callable[[RankingData], None] | None = None,
-    scores: bool = False,
 ) -> Partitions:
     """Read a collection into partitions of whole queries.
 
@@ -200,8 +189,6 @@ def read_partitions(
         From query id to weight.
     check : callable, optional
         Called with each partition, where it is, to reject what cannot be used.
-    scores : bool
-        Whether X is one score per document, which is taken for one feature.
     """
     if query_weight is not None and not isinstance(query_weight, Mapping):
         raise InputError(
@@ -214,7 +201,7 @@ def read_partitions(
     columns = {name: [each] if is_lazy(each) else each for name, each in columns.items()}
     pieces = _aligned(X, columns)
     names = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    checks = (names, query_weight, check, scores)
+    checks = (names, query_weight, check)
     given = [dict(zip(pieces, each, strict=True)) for each in zip(*pieces.values(), strict=True)]
     tasks = [delayed(read_rows, pure=False)(at, checks, **own) for at, own in enumerate(given)]
     rows = client.compute(tasks)
@@ -229,7 +216,7 @@ def read_partitions(
 
 
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the facts, or raise what was wrong with the first bad partition."""
+    """Return the facts, or raise the error of the first bad partition."""
     wait_for(client, futures)
     for at, future in enumerate(futures):
         if future.status == "error":
