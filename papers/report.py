@@ -121,7 +121,7 @@ class Plot:
             self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label,
             bands=self.bands, log_x=self.log_x, ordered=self.ordered,
         )  # fmt: skip
-        return drawn(chart, "a figure")
+        return drawn(chart)
 
 
 @dataclass

@@ -71,7 +71,7 @@ def test_without_the_packages_that_draw_the_tables_are_written(report, tmp_path,
     monkeypatch.setitem(sys.modules, "altair", None)
     files = report.write(tmp_path)
     assert sorted(f.name for f in files) == ["report.json", "report.md"]
-    assert "not drawn: a chart of lines needs the package 'altair'" in report.notes[-1]
+    assert "not drawn: drawing a chart needs the package 'altair'" in report.notes[-1]
 
 
 def test_figures_from_other_data_are_not_compared(report):

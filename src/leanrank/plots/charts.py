@@ -15,7 +15,7 @@ from leanrank.plots.curve_charts import curves
 from leanrank.plots.parts import (
     LINES,
     ROW_HEIGHT,
-    altair_for,
+    alt,
     bar_axis,
     feature_rows,
     finished,
@@ -108,7 +108,6 @@ def front(
     -------
     altair.LayerChart
     """
-    alt = altair_for("a chart of the front")
     rows, baselines, chosen, name = front_rows(study, models)
     ends = [row[end] for row in rows if row["model"] >= 0 for end in ("low", "value", "high")]
     ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
@@ -170,7 +169,6 @@ def coefficient_path(
     The ``most`` features that reach the largest weights are named; the others are grey. The
     parameter ``chosen_alpha`` of the chart puts a line at a strength; 0 takes it away.
     """
-    alt = altair_for("a chart of a path")
     rows, labels = path_rows(path, feature_names, most)
     if not rows:
         raise InputError("no model of the path uses a feature: let it reach a smaller alpha")
@@ -226,7 +224,6 @@ def features(
     A bar is a feature's share of the variance of scores within queries, coloured by the sign of its
     weight; a ring, if there is a stability result, is how often subsamples of the queries chose it.
     """
-    alt = altair_for("a chart of features")
     rows = feature_rows(model, data, stability=stability, costs=costs)[:most]
     tooltip = tips("feature:N -", "weight:Q .4g", "share:Q .1% share of variance")
     tooltip += tips("frequency:Q .0% chosen by subsamples", "cost:N -")
@@ -254,7 +251,6 @@ def learning_curve(
     height: int = 240,
 ) -> Any:
     """Draw what was measured round by round, or the loss: a ranker's ``history_``."""
-    alt = altair_for("a learning curve")
     across, rows = history_rows(history)
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
     several = len({row["measure"] for row in rows}) > 1
@@ -290,14 +286,12 @@ def lines(
     ``bands`` are the lower and upper ends of an area around each line. Lines that are not
     ``ordered`` have colours that differ as much as possible.
     """
-    alt = altair_for("a chart of lines")
-    ends = {
-        name: (bands or {}).get(name) or [(y, y) for y in line] for name, line in values.items()
-    }
     rows = [
         {"x": float(at), "line": name, "value": float(y), "low": float(low), "high": float(high)}
         for name, line in values.items()
-        for at, y, (low, high) in zip(x, line, ends[name], strict=True)
+        for at, y, (low, high) in zip(
+            x, line, (bands or {}).get(name) or zip(line, line, strict=True), strict=True
+        )
         if math.isfinite(y)
     ]
     scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False)
@@ -350,7 +344,6 @@ def wins_and_losses(
     measure : str
         What the values are; decides whether more is better.
     """
-    alt = altair_for("a chart of wins and losses")
     rows = query_rows(values, baseline, query_ids, measure)
     bars = alt.Chart().encode(
         x=alt.X(

@@ -19,7 +19,7 @@ from leanrank.model.export.formula import in_units_of_data
 from leanrank.model.terms import Levels
 from leanrank.plots.parts import (
     ALL_DIGITS,
-    altair_for,
+    alt,
     brief,
     columns_seen,
     inline,
@@ -85,7 +85,6 @@ def curves(
     -------
     altair.VConcatChart
     """
-    alt = altair_for("a chart of curves")
     parts = curve_parts(model, data, draws, most=most)
     tables, pairs = level_parts(model, data, most=most), surface_parts(model, data, most=most)
     if not (parts or tables or pairs):
@@ -213,7 +212,6 @@ def one_curve(
     The data sets are named as the layers are, with ``suffix``: charts side by side need different
     names.
     """
-    alt = altair_for("a chart of a curve")
     x = alt.X("x:Q", **value_axis(across, title, range=[0, end]))
     y = alt.Y("y:Q", **value_axis(up) | {"axis": alt.Axis(tickCount=4)})
 

@@ -1,4 +1,4 @@
-"""What all charts are made of: rows of rounded numbers, colours, axes, tooltips."""
+"""Parts of all charts: rows of rounded numbers, colours, axes, tooltips."""
 
 from __future__ import annotations
 
@@ -26,33 +26,34 @@ ROW_HEIGHT = 20
 """Height of a bar with its name, in pixels."""
 
 
-def altair_for(purpose: str) -> Any:
-    """Import Altair, or say what it is needed for."""
-    try:
-        import altair
-    except ImportError as error:
-        raise MissingDependencyError("altair", "report", purpose) from error
-    return altair
+class _Altair:
+    """Altair, imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            import altair
+        except ImportError as error:
+            raise MissingDependencyError("altair", "report", "drawing a chart") from error
+        return getattr(altair, name)
+
+
+alt: Any = _Altair()
 
 
 def inline(name: str, rows: list[dict[str, Any]]) -> Any:
     """Return rows as data of a chart that a page can replace by name."""
-    import altair
-
-    return altair.InlineData(values=rows, name=name)
+    return alt.InlineData(values=rows, name=name)
 
 
 def finished(chart: Any, width: int | str, height: Any) -> Any:
     """Set the size and colours of a chart; ``"container"`` fills the width of a page."""
-    import altair
-
     if width == "container":
-        chart = chart.properties(autosize=altair.AutoSizeParams(type="fit-x", contains="padding"))
+        chart = chart.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return offline(chart.properties(width=width, height=height).configure(**theme()))
 
 
 def offline(chart: Any) -> Any:
-    """Let ``save`` write pages that hold their scripts instead of loading them."""
+    """Return the chart with a ``save`` that writes its scripts into the page."""
     kind = type(chart)
 
     def save(self: Any, fp: Any, format: str | None = None, **options: Any) -> None:
@@ -65,40 +66,28 @@ def offline(chart: Any) -> Any:
 
 def tips(*fields: str) -> list[Any]:
     """Return a tooltip: each field is followed by its format or -, and its title if it differs."""
-    import altair
-
     made = []
     for field, how, *title in (one.split(maxsplit=2) for one in fields):
-        more = {"title": title[0]} if title else {}
-        made.append(altair.Tooltip(field, **({} if how == "-" else {"format": how}), **more))
+        options = {"format": how} if how != "-" else {}
+        made.append(alt.Tooltip(field, **options, **({"title": title[0]} if title else {})))
     return made
 
 
 def bar_axis(field: str) -> Any:
     """Return an axis of named bars, in the order of their ``place``."""
-    import altair
-
-    return altair.Y(
+    axis = {"domain": False, "ticks": False, "grid": False, "labelLimit": 150, "labelPadding": 6}
+    return alt.Y(
         f"{field}:N",
         # by a number: names stay out of the chart's code
-        sort=altair.EncodingSortField("place", op="min", order="ascending"),
+        sort=alt.EncodingSortField("place", op="min", order="ascending"),
         title=None,
-        axis=altair.Axis(
-            domain=False,
-            ticks=False,
-            labelLimit=150,
-            labelPadding=6,
-            grid=False,
-            labelExpr=middle("datum.label", "24"),
-        ),
+        axis=alt.Axis(**axis, labelExpr=middle("datum.label", "24")),
     )
 
 
 def names_of(names: dict[str, str], data: str) -> list[Any]:
     """Return layers with the name of what is drawn, and of its axes, which are data."""
-    import altair
-
-    rows = altair.Chart(inline(data, [names]))
+    rows = alt.Chart(inline(data, [names]))
     where = {
         "feature": ({"align": "left", "fontWeight": "bold", "dy": -5}, 0, 0),
         "x": ({"align": "right", "dy": 32}, "width", "height"),
@@ -107,7 +96,7 @@ def names_of(names: dict[str, str], data: str) -> list[Any]:
     return [
         rows.mark_text(
             style="chosen" if key == "feature" else "baseline", baseline="bottom", **how
-        ).encode(text=f"{key}:N", x=altair.value(x), y=altair.value(y))
+        ).encode(text=f"{key}:N", x=alt.value(x), y=alt.value(y))
         for key, (how, x, y) in where.items()
         if key in names
     ]
@@ -115,13 +104,11 @@ def names_of(names: dict[str, str], data: str) -> list[Any]:
 
 def value_axis(ends: Sequence[Any], title: str | None = None, **scale: Any) -> dict[str, Any]:
     """Return title, scale and axis of values; ends are numbers, or name parameters."""
-    import altair
-
     domain = {"domainMin": ends[0], "domainMax": ends[1]}
     return {
         "title": title,
-        "scale": altair.Scale(nice=False, zero=False, **domain, **scale),
-        "axis": altair.Axis(grid=False, tickCount=4, labelOverlap=True, format=".15~g"),
+        "scale": alt.Scale(nice=False, zero=False, **domain, **scale),
+        "axis": alt.Axis(grid=False, tickCount=4, labelOverlap=True, format=".15~g"),
     }
 
 
@@ -152,32 +139,18 @@ def theme(*, dark: bool = False) -> dict[str, Any]:
     light = "#1c2024 #5b6570 #e3e6ea #1f5fa6 #b5501b #b4bcc6"
     colours = "#dfe3e8 #9aa4b0 #323a45 #6db3f8 #f2a06c #566170" if dark else light
     text, muted, faint, accent, against, context = colours.split()
-    font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+    axis: dict[str, Any] = dict.fromkeys(("labelColor", "titleColor"), muted)
+    axis |= dict.fromkeys(("gridColor", "domainColor", "tickColor"), faint)
+    axis |= {"labelFontSize": 11, "titleFontSize": 11.5, "titleFontWeight": "normal"}
+    styles = {"accent": accent, "against": against, "context": context, "baseline": muted}
     return {
         "background": "transparent",
-        "font": font,
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
         "view": {"stroke": None},
-        "axis": {
-            "labelColor": muted,
-            "titleColor": muted,
-            "gridColor": faint,
-            "domainColor": faint,
-            "tickColor": faint,
-            "labelFontSize": 11,
-            "titleFontSize": 11.5,
-            "titleFontWeight": "normal",
-            "titlePadding": 8,
-            "labelPadding": 4,
-        },
+        "axis": axis | {"titlePadding": 8, "labelPadding": 4},
         "range": {"diverging": [against, faint, accent]},
         "legend": {"labelColor": muted, "titleColor": muted},
-        "style": {
-            "accent": {"color": accent},
-            "against": {"color": against},
-            "context": {"color": context},
-            "baseline": {"color": muted},
-            "chosen": {"color": text},
-        },
+        "style": {name: {"color": one} for name, one in (styles | {"chosen": text}).items()},
     }
 
 
@@ -185,10 +158,10 @@ MOST_OTHERS = 400
 """Models behind the front that a chart shows; of more, some are taken evenly."""
 
 COUNTS = ("round", "iteration", "epoch", "trial")
-"""What counts the entries of a learning curve; without any, their number does."""
+"""Names of the horizontal axis of a learning curve; without any, entries are numbered."""
 
 OUTSIDE = 0.005
-"""Share of the documents beyond either end of a chart: outliers would leave no room."""
+"""Share of the documents left out beyond either end of a chart, because of outliers."""
 
 ALL_DIGITS = 15  # of a decimal number that a float64 holds
 ALONG = ("x", "x2", "y")  # columns with the values of an axis
@@ -361,7 +334,7 @@ def _is_measure(name: str) -> bool:
 
 
 def spread(labels: list[dict[str, Any]], gap: float) -> None:
-    """Move labels apart that would stand on each other."""
+    """Move labels apart that would overlap."""
     labels.sort(key=lambda label: label["place"])
     for before, label in pairwise(labels):
         label["place"] = max(label["place"], before["place"] + gap)

@@ -15,7 +15,7 @@ from leanrank.model.terms import Levels, term_name
 from leanrank.plots.parts import (
     ALL_DIGITS,
     ROW_HEIGHT,
-    altair_for,
+    alt,
     bar_axis,
     brief,
     columns_seen,
@@ -73,7 +73,6 @@ def level_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[
 
 def one_table(part: Mapping[str, Any], width: int | str = 190, suffix: str = "") -> Any:
     """Draw a look-up table: a bar per level."""
-    alt = altair_for("a chart of a category")
     x = alt.X("adds:Q", title=None, axis=alt.Axis(tickCount=4))
     tooltip = tips("level:N -", "adds:Q +.4~g", "share:Q .1% documents")
     bars = alt.Chart(inline(f"levels{suffix}", part["rows"]))
@@ -146,7 +145,6 @@ def surface_panels(
 
     Dots are documents: the larger, the more of them.
     """
-    alt = altair_for("a chart of a pair")
     cells = part["cells"]
     far = max(abs(cell[kind] or 0.0) for cell in cells for kind in ("pair", "curves")) or 1.0
     steps = dict(zip("xy", ((high - low) / N_CELLS for low, high in part["ranges"]), strict=True))

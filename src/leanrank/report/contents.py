@@ -1,4 +1,4 @@
-"""Everything that a report shows, as plain values for the page's script."""
+"""The contents of a report, as plain values for the page's script."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from leanrank.metrics.judge import better_sign
 from leanrank.plots import charts
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
 from leanrank.plots.parts import (
+    alt,
     brief,
     feature_rows,
     finished,
@@ -60,8 +61,8 @@ def write_report(
     """Write what a study found as one HTML file that opens from disk.
 
     It shows the chosen model against baselines, the accuracy-sparsity front to choose another model
-    from, coefficient paths, features, single queries with what their scores are made of, and what
-    is odd about the data. It loads nothing from a network, and every name in it is only text.
+    from, coefficient paths, features, single queries with the parts of their scores, and problems
+    of the data. It loads nothing from a network, and every name in it is shown as text.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def report_contents(
     command: str | None = None,
     files: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Gather what a report of a study shows; parameters are those of ``write_report``."""
+    """Return the contents of a report; parameters are those of ``write_report``."""
     models = _shown_models(study)
     test = with_columns_of(study.training, as_data(test, "test"), "test")
     split, measure = study.split, study.measure
@@ -265,29 +266,27 @@ def _data_summary(
     study: Study, test: RankingData | None, files: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     own = None if study.validation is study.training else study.validation
-    summary = []
-    for name, data in (("training", study.training), ("validation", own), ("test", test)):
-        if data is None:
-            continue
-        sizes = np.diff(data.query_ptr) if data.n_queries else np.zeros(1, dtype=int)
-        levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
-        shares = [
-            [f"{at:g}", brief(n / counts.sum())] for at, n in zip(levels, counts, strict=True)
-        ]
-        summary.append(
-            {
-                "part": name,
-                "file": files.get(name),
-                "queries": data.n_queries,
-                "documents": len(data),
-                "features": data.n_features,
-                "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
-                "informative": int(data.informative.sum()),
-                "levels": shares if len(levels) <= 8 else [],
-                "n_levels": len(levels),
-            }
-        )
-    return summary
+    parts = (("training", study.training), ("validation", own), ("test", test))
+    return [
+        {"part": name, "file": files.get(name), **_sizes_and_levels(data)}
+        for name, data in parts
+        if data is not None
+    ]
+
+
+def _sizes_and_levels(data: RankingData) -> dict[str, Any]:
+    sizes = np.diff(data.query_ptr) if data.n_queries else np.zeros(1, dtype=int)
+    levels, counts = np.unique(data.y[~np.isnan(data.y)], return_counts=True)
+    shares = [[f"{at:g}", brief(n / counts.sum())] for at, n in zip(levels, counts, strict=True)]
+    return {
+        "queries": data.n_queries,
+        "documents": len(data),
+        "features": data.n_features,
+        "sizes": [int(sizes.min()), int(np.median(sizes)), int(sizes.max())],
+        "informative": int(data.informative.sum()),
+        "levels": shares if len(levels) <= 8 else [],
+        "n_levels": len(levels),
+    }
 
 
 def _stability(study: Study) -> dict[str, Any] | None:
@@ -340,13 +339,11 @@ def _charts(
 
 def _empty_curve() -> Any:
     """Return the chart of one curve; the page fills it for each feature."""
-    import altair
-
     names = ("low_x", "high_x", "low_y", "high_y", "room")
-    *ends, width = [altair.expr(name) for name in (*names[:4], "width - room")]
+    *ends, width = [alt.expr(name) for name in (*names[:4], "width - room")]
     rows: dict[str, Any] = {name: [] for name in LAYERS}
     chart = one_curve(rows, ends[:2], ends[2:], _FILL, 120, width)
-    params = [altair.param(name=name, value=at % 2) for at, name in enumerate(names)]
+    params = [alt.param(name=name, value=at % 2) for at, name in enumerate(names)]
     return finished(chart, _FILL, 120).add_params(*params)
 
 

@@ -14,7 +14,7 @@ from leanrank.data.ranking_data import RankingData, column_values, counted, feat
 from leanrank.metrics.judge import Judge, better_sign, mean_of
 
 NEAR_PERFECT = 0.95
-"""A single feature that comes this far from a random order to a perfect one is suspicious."""
+"""Share of the way from a random to a perfect order at which a single feature is suspicious."""
 
 _LOOKED_AT = 12  # features, those most correlated with the labels
 _QUERIES = 2000  # that single features are measured on: seconds, whatever the size of the data
@@ -23,7 +23,7 @@ _IDLE = 0.2  # share of the queries without information, from which that is said
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know about the data.
+    """A problem of the data.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Finding:
 def check_data(
     training: RankingData, validation: RankingData | None = None, *, measure: str = "ndcg@10"
 ) -> list[Finding]:
-    """Look for common problems of ranking data, the gravest first.
+    """Return common problems of ranking data, the most serious first.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from typing import Any
 
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
-from leanrank.plots.parts import LINES, altair_for, theme
+from leanrank.plots.parts import LINES, alt, theme
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -62,8 +62,8 @@ def embed_json(value: Any) -> str:
 @lru_cache(maxsize=1)
 def chart_library() -> str:
     """Return Vega and Vega-Lite as one script, in the version that Altair writes for."""
-    converter, schema = _converter("a report"), altair_for("a report").SCHEMA_VERSION
-    wanted = ".".join(schema.removeprefix("v").split(".")[:2])
+    converter = _converter()
+    wanted = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     known = converter.get_vegalite_versions()
     version = wanted if wanted in known else known[-1]
     library: str = converter.javascript_bundle(vl_version=version)
@@ -71,18 +71,17 @@ def chart_library() -> str:
     return re.sub("</(script)", r"<\\/\1", library, flags=re.IGNORECASE)
 
 
-def drawn(chart: Any, purpose: str = "a report") -> str:
-    """Draw a chart as SVG."""
-    svg: str = _converter(purpose).vegalite_to_svg(chart.to_json())
+def drawn(chart: Any) -> str:
+    """Return a chart as SVG."""
+    svg: str = _converter().vegalite_to_svg(chart.to_json())
     return svg
 
 
-def _converter(purpose: str) -> Any:
-    """Import vl-convert, or say what it is needed for."""
+def _converter() -> Any:
     try:
         import vl_convert
     except ImportError as error:
-        raise MissingDependencyError("vl-convert-python", "report", purpose) from error
+        raise MissingDependencyError("vl-convert-python", "report", "a page") from error
     return vl_convert
 
 

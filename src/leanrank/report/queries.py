@@ -1,4 +1,4 @@
-"""The queries that a reader can look into: their documents, and what scores are made of."""
+"""Queries of a report in detail: their documents, and the parts of their scores."""
 
 from __future__ import annotations
 

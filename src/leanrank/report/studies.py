@@ -27,10 +27,10 @@ from leanrank.selection.study import Study
 from leanrank.selection.systems import fit_system
 
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
-"""What every model should beat: systems that can be compared, by their display names."""
+"""Baselines that every model should beat, with the names that are shown."""
 
 LEAST_POINTS = 5
-"""Strengths from which on candidates of a search are drawn as a path."""
+"""Least number of strengths at which the candidates of a search are drawn as a path."""
 
 
 def study_of_model(
@@ -76,9 +76,8 @@ def study_of_model(
     normalizer = None if model.normalizer is None else normalizer_from_dict(model.normalizer)
     names = tuple(dict.fromkeys([measure, *measures]))
     split = Split(training, validation, measure, convention, normalizer=normalizer)
-    made = model.provenance
-    algorithm = str(made.get("algorithm", type(model).__name__))
-    parameters = _telling(algorithm, dict(made.get("parameters") or {}))
+    algorithm = str(model.provenance.get("algorithm", type(model).__name__))
+    parameters = _telling(algorithm, dict(model.provenance.get("parameters") or {}))
     one = _candidate(split, algorithm, parameters, model, names, costs)
     return Study(
         measure=measure,
@@ -167,13 +166,12 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
         return study
     path = replace(path, template=None, normalizer=study.normalizer)  # models of raw features
     found = list(study.candidates)
+    algorithm, about = study.chosen.algorithm, (study.measures, study.costs)
     for at, alpha in enumerate(path.alphas.tolist()):
         if path.coefs[at].any():
             model = path.model(at, feature_names=study.feature_names)
             parameters = {**study.chosen.parameters, "alpha": alpha}
-            algorithm, measures = study.chosen.algorithm, study.measures
-            one = _candidate(study.split, algorithm, parameters, model, measures, study.costs)
-            found.append(one)
+            found.append(_candidate(study.split, algorithm, parameters, model, *about))
     return replace(study, candidates=found, path=path)
 
 
@@ -190,7 +188,7 @@ def _candidate(
 
 
 def _ranker_of(one: Candidate) -> Any:
-    """Make the ranker of a candidate again, unfitted; None if it is not one of ours."""
+    """Return the unfitted ranker of a candidate, or None if it is not one of leanrank."""
     system = classes().get(one.algorithm) or SYSTEMS.get(one.algorithm)
     made = dict(one.model.provenance.get("parameters") or {}) | dict(one.parameters)
     if system is None or system.space is None:
@@ -232,7 +230,7 @@ def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
-    """Measure what every model should beat, on the validation part.
+    """Return the measures of the baselines on the validation part.
 
     Where that is the training part itself, every query is judged by baselines that were fitted
     without it, as the models are.
@@ -253,7 +251,7 @@ def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[s
 
 
 def fit_baselines(split: Split) -> dict[str, Any]:
-    """Fit what every model should beat; one that cannot be fitted is left out."""
+    """Return fitted baselines; one that cannot be fitted is left out."""
     found = {}
     for system, name in BASELINES.items():
         try:
