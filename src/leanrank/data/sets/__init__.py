@@ -1,4 +1,4 @@
-"""Made-up ranking data with a known sparse truth, of any size; and the sample set.
+"""Synthetic ranking data with known sparse weights, of any size; and the sample set.
 
 Queries are drawn in blocks, and a block depends on the seed and on its own number only. So a set
 can be made whole or as a stream in constant memory, from any query onwards, and the documents are
@@ -39,7 +39,7 @@ def make_ranking(
     random_state: int | None = 0,
     return_coef: bool = False,
 ) -> Any:
-    """Make up a ranking data set whose best linear ranking function is known.
+    """Return a synthetic ranking data set whose best linear ranking function is known.
 
     A document's hidden relevance is Xw plus noise, with w zero outside ``n_informative`` features;
     its label is the level that the hidden relevance reaches. The same parameters and seed give the
@@ -68,9 +68,9 @@ def make_ranking(
     dtype : {float64, float32}
         How X is stored.
     random_state : int or None, default=0
-        The seed; None is another one each time.
+        The seed; None draws a new one each time.
     return_coef : bool, default=False
-        Give the pair of data and w.
+        Return the pair of data and w.
 
     Returns
     -------
@@ -84,17 +84,9 @@ def make_ranking(
     >>> int((coef != 0).sum())
     3
     """
-    recipe = _Recipe(
-        docs_per_query,
-        n_features,
-        n_informative=n_informative,
-        n_levels=n_levels,
-        label_noise=label_noise,
-        density=density,
-        correlation=correlation,
-        dtype=dtype,
-        random_state=random_state,
-    )
+    shape = {**locals()}
+    del shape["n_queries"], shape["return_coef"]
+    recipe = _Recipe(**shape)
     check_whole("n_queries", n_queries)
     data = recipe.queries(0, n_queries)
     return (data, recipe.coef.copy()) if return_coef else data
@@ -108,7 +100,7 @@ def stream_ranking(
     queries_per_chunk: int | None = None,
     **shape: Any,
 ) -> Iterator[RankingData]:
-    """Make up a ranking data set piece by piece, in constant memory.
+    """Return an iterator over the pieces of a synthetic data set, in constant memory.
 
     The pieces put together are what ``make_ranking`` gives for the same parameters.
 
@@ -150,7 +142,7 @@ _QUERY_SPREAD = 0.5  # standard deviation of how easy a query is
 
 
 class _Recipe:
-    """All that queries are drawn from; parameters as for ``make_ranking``."""
+    """The distribution that queries are drawn from; parameters as for ``make_ranking``."""
 
     def __init__(
         self,
@@ -183,7 +175,7 @@ class _Recipe:
         self.label_noise = check_number("label_noise", label_noise)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
-            raise InputError(f"dtype={self.dtype} cannot be made up: choose float32 or float64")
+            raise InputError(f"dtype={self.dtype} is not possible: choose float32 or float64")
         if random_state is None:
             random_state = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = check_whole("random_state", random_state, low=0)
@@ -196,33 +188,31 @@ class _Recipe:
         self.coef, self.thresholds = self._truth(n_informative, n_levels)
 
     def queries(self, first: int, last: int) -> RankingData:
-        """Make the queries ``first:last``, drawing every block that holds one of them."""
+        """Return the queries ``first:last``, drawing every block that holds one of them."""
         per_block = self.queries_per_block
         blocks = range(first // per_block, -(-last // per_block))
         sizes = np.concatenate([self._sizes(block) for block in blocks])
         sizes = sizes[first - blocks.start * per_block :][: last - first]
         X = None if self.sparse else np.empty((sizes.sum(), self.n_features), self.dtype)
-        parts: list[Any] = []
-        labels: list[FloatArray] = []
+        parts, y = [], np.empty(sizes.sum())
         at = 0
         for block in blocks:
-            part, y = self._documents(block)
+            part, labels = self._documents(block)
             ptr = np.concatenate(([0], np.cumsum(self._sizes(block))))
             inside = slice(*ptr[np.clip(np.array([first, last]) - block * per_block, 0, per_block)])
-            labels.append(y[inside])
+            rows = slice(at, at := at + inside.stop - inside.start)
+            y[rows] = labels[inside]
             if X is None:
                 parts.append(part[inside])
             else:
-                X[at : at + len(labels[-1])] = part[inside]
-            at += len(labels[-1])
+                X[rows] = part[inside]
         ids = np.repeat(np.arange(first, last), sizes)
-        return RankingData(stacked(parts) if X is None else X, np.concatenate(labels), ids)
+        return RankingData(stacked(parts) if X is None else X, y, ids)
 
     def _sizes(self, block: int) -> IntArray:
         """Draw the number of documents of each query of a block."""
-        return random_stream(self.seed, _SIZES, block).integers(
-            self.smallest, self.largest, size=self.queries_per_block, endpoint=True
-        )
+        rng = random_stream(self.seed, _SIZES, block)
+        return rng.integers(self.smallest, self.largest, self.queries_per_block, endpoint=True)
 
     def _documents(self, block: int) -> tuple[Matrix, FloatArray]:
         """Draw the documents of a block, and their labels."""
