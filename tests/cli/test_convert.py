@@ -20,7 +20,7 @@ def test_there_and_back(run, files, suffix):
         pytest.importorskip("pyarrow")
     ran = run("convert", "train.txt", f"copy{suffix}")
     assert (ran.code, ran.err) == (0, "")
-    assert f"Written to copy{suffix}" in ran.out
+    assert f"Data written to copy{suffix}" in ran.out
     assert run("convert", f"copy{suffix}", "back.txt").code == 0
     same(load("train.txt"), load("back.txt"))
 

@@ -61,7 +61,6 @@ def test_test_data_are_looked_for_before_the_search(run, files):
     [
         ("tune train.txt -m m.json --trials 0", "--trials"),
         ("tune train.txt -m m.json --max-features 0", "--max-features"),
-        ("train train.txt -m m.json -a spd --seed -1", "--seed"),
     ],
 )
 def test_numbers_out_of_range_name_the_option(run, files, words, option):

@@ -81,7 +81,7 @@ def test_every_command_has_help(run, name):
         (["tune", "--aplha", "1"], "No such option: --aplha (see 'leanrank tune --help')"),
         (["train", "a"], "Missing option '--model'"),
         (["demo", "more"], "Got unexpected extra argument"),
-        (["train", "a", "-m", "b", "--seed", "x"], "Invalid value for '--seed'"),
+        (["train", "a", "-m", "b", "--jobs", "x"], "Invalid value for '--jobs'"),
     ],
 )
 def test_usage_errors_are_one_line(run, words, message):

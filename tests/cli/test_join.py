@@ -39,7 +39,7 @@ def test_join(run, logs):
         "'a' of query 'folk'",
         "leanrank: warning: 1 missing value became 0 (age 1)",
     ]
-    assert "Written to train.letor" in ran.out
+    assert "Data written to train.letor" in ran.out
     data = load("train.letor")
     assert data.X.tolist() == [[0.5, 3.0], [1.5, 0.0], [0.5, 3.0], [2.5, 1.0]]
     assert data.y.tolist() == [0, 2, 0, 1]

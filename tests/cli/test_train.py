@@ -149,7 +149,6 @@ def test_validation_data_may_end_in_features_that_are_zero(run, files):
             ["train.txt", "-a", "domination", "-p", "alpha=x"],
             "alpha='x' must be a float",
         ),
-        (["train.txt", "-p", "n_jobs=2", "-j", "1"], "--jobs and -p n_jobs say the same thing"),
         (["none.txt"], "none.txt: there is no such file"),
         (["-", "--vali", "-"], "standard input (-) can be read only once"),
         (

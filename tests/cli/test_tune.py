@@ -57,7 +57,7 @@ def test_a_journal_is_kept_and_gone_on_from(run, files):
 
 
 def test_wishes_that_nothing_meets(run, files):
-    done = run(*WORDS, *SOME, "--max-features", 2, "--min-ndcg", 0.999)
+    done = run(*WORDS, *SOME, "--max-features", 2, "--min-measure", "ndcg@10=0.999")
     assert done.code == 2
     assert "no model reaches ndcg@10 0.999, max_features=2: the best ndcg@10 is 0." in done.err
     assert left_behind(files) == []
@@ -121,7 +121,7 @@ def test_a_report_that_cannot_be_written_is_noticed_before_the_search(run, files
     chart_library.cache_clear()
     done = run(*WORDS, "--report", "r.html")
     assert done.code != 0
-    assert "a report needs the package 'altair'" in done.err
+    assert "drawing a chart needs the package 'altair'" in done.err
     assert left_behind(files) == []
 
 
@@ -142,7 +142,7 @@ def test_a_refitted_model_has_a_report_too(run, files):
         (("--systems", "dominaton"), "did you mean 'domination'"),
         (("--min-measure", "map"), "write a measure and a number, such as map=0.4"),
         (("--min-measure", "mapp=0.3"), "mapp"),
-        (("--min-ndcg", 0.1, "--min-measure", "ndcg@10=0.2"), "has a bound already"),
+        (("--min-measure", "ndcg@10=0.1", "--min-measure", "ndcg@10=0.2"), "has a bound already"),
         (("--measure", "mapp"), "mapp"),
         (("--refit", "test"), "refit='test' is not known"),
         (("--rule", "2se", "--trials", 1, "--systems", "rankrls"), "rule='2se' is not known"),

@@ -61,7 +61,7 @@ VALUES = (
 )
 OPTIONS = (
     *("-p", "--scale", "--vali", "--read", "-f", "-a", "-m", "-o", "--measures", "--convention"),
-    *("--stream", "--json", "--seed", "-j", "--to", "--names", "--checkpoint"),
+    *("--stream", "--json", "--vali", "-j", "--to", "--names", "--checkpoint"),
     *("--trials", "--max-features", "--rule", "--costs", "--top", "--depth", "--odd", "-h"),
     *(
         "--learners",

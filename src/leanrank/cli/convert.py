@@ -20,11 +20,11 @@ def convert(
     actions: str = "click",
     json: bool = False,
 ) -> None:
-    """Write data in the format that OUT's name says.
+    """Write data in another format, by default the one that OUT's suffix names.
 
-    A file named .arrow is mapped instead of read by other commands, so that data may be larger than
-    memory. It is written in bounded memory, from data in which the rows of a query are together;
-    IN may be a pattern such as 'part-*.parquet'.
+    Other commands map a .arrow file instead of reading it, so data may be larger than memory.
+    It is written in bounded memory; the rows of a query must be together in IN, which may be a
+    pattern such as 'part-*.parquet'.
 
     IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a
     JSON file of Metarank's events; OUT is then a table with one row per document shown.
@@ -38,9 +38,9 @@ def convert(
     target : OUT
         File to write, or -.
     to : -t NAME
-        Format to write; found from OUT if left out.
+        Format to write. [default: from the name of OUT]
     actions : LIST
-        Events of a click log that are clicks, by commas.
+        Kinds of events that count as clicks, separated by commas.
     """
     check_files(source_files(source), target, json=json)
     summary = ""
@@ -67,16 +67,16 @@ def convert(
             sizes, summary = screen.sizes(data), screen.data_summary(data)
     if json:
         screen.print_json({"source": source, "target": target, **sizes})
-    else:
-        counts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
-        _print_written(summary or counts.replace(" rows", " documents shown"), target)
+        return
+    counts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+    _print_written(summary or counts.replace(" rows", " documents shown"), target)
 
 
 def _print_written(summary: str, target: str) -> None:
     if target != "-":
         console = screen.screen()
         console.print(screen.facts({"data": summary}))
-        console.print(f"Written to {target}", soft_wrap=True)
+        screen.print_written(console, {"Data": target})
 
 
 def source_files(source: str) -> list[str]:
@@ -111,7 +111,7 @@ def join(
     judgment_format: str | None = None,
     json: bool = False,
 ) -> None:
-    """Join an engine's feature log with judgments, and say what did not match.
+    """Join an engine's feature log with judgments, and report what did not match.
 
     For example: leanrank join --features log.ndjson --judgments ratings.csv -o train.parquet
 
@@ -125,21 +125,22 @@ def join(
     output : -o OUT
         File to write, or -.
     query_field : PATH
-        Where a record names its query.
+        Field of a record that holds the query.
     document_field : PATH
-        Where a hit names its document.
+        Field of a hit that holds the document id.
     feature_field : NAME
-        Solr's field if not [features].
+        Field of a Solr document that holds the features, if it is not [features].
     fill : VALUE
-        Replacement of missing values.
+        Replacement for missing values.
     unjudged : LABEL
-        Label of logged documents without a judgment; without, they are left out.
+        Label for logged documents without a judgment. [default: leave them out]
     judgment_format : NAME
-        quepid, workbench or qrels; found from the name if left out.
+        quepid, workbench or qrels. [default: from the name]
     """
     check_files([features, judgments], output, json=json)
-    fields: dict[str, Any] = {"query_field": query_field, "document_field": document_field}
-    fields |= {"feature_field": feature_field}
+    given: dict[str, Any] = {"query_field": query_field, "document_field": document_field}
+    given |= {"feature_field": feature_field}
+    fields = {name: value for name, value in given.items() if value is not None}
     with screen.progress() as say:
         from leanrank.data import dump, read_judgments
         from leanrank.data.logs.judgments import match_judgments
@@ -147,8 +148,7 @@ def join(
         say(f"Reading {judgments}")
         rated = read_judgments(judgments, format=judgment_format)
         say(f"Reading {features}")
-        given = {name: value for name, value in fields.items() if value is not None}
-        joined = match_judgments(features, rated, fill=fill, label=unjudged, **given)
+        joined = match_judgments(features, rated, fill=fill, label=unjudged, **fields)
         say(f"Writing {output}")
         dump(joined.data, output)
     for sentence in joined.notes:

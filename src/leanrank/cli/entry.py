@@ -67,9 +67,9 @@ def run_app(make_app: Callable[[list[str]], Any], argv: Sequence[str] | None, *,
 
 @contextmanager
 def _late_interrupts() -> Iterator[list[Timer]]:
-    """Repeat a Ctrl-C that Python could not raise, as in what a compiler calls back.
+    """Raise a Ctrl-C again that Python could not raise, as in a callback of the compiler.
 
-    The compiler may fail for want of the answer before that: what is yielded is not empty then.
+    The compiler may fail first because of it: then the list that is yielded is not empty.
     """
     lost: list[Timer] = []
     before = sys.unraisablehook
@@ -105,7 +105,7 @@ def _run(app: Any, arguments: list[str], name: str) -> int:
 
 
 def _take_debug(argv: Sequence[str]) -> tuple[list[str], bool]:
-    """Find ``--debug`` anywhere before ``--``, so that it can be added to any command's end."""
+    """Return the words without ``--debug``, which may stand anywhere, and whether it was there."""
     words = list(argv)
     end = words.index("--") if "--" in words else len(words)
     head = [word for word in words[:end] if word != "--debug"]
@@ -174,7 +174,7 @@ def say(sentence: str) -> None:
 
 
 def _silence(stream: Any) -> None:
-    """Send what is left in a buffer nowhere, or the interpreter complains when it exits."""
+    """Discard what is left in a buffer, so that the interpreter exits without an error."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):

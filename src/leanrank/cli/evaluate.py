@@ -90,7 +90,7 @@ def evaluate(
     scores : SCORES
         One score per line, in DATA's order, or -.
     per_query : FILE
-        Write every query's values as CSV.
+        Write the values of each query as CSV.
     baseline : SCORES
         Other scores of DATA: test whether SCORES are better.
     clicks : LOG
@@ -100,12 +100,12 @@ def evaluate(
     policy : MODEL
         The model whose clicks are estimated from --clicks.
     depth : N >= 1
-        Ranks that count, with --clicks.
+        Number of ranks to count, with --clicks.
     assume : KIND
-        What a click depends on, with --clicks. cascade: the documents down to it; position: the
-        document and its rank.
+        What a click depends on, with --clicks. cascade: the document and those above it; position:
+        the document and its rank.
     discount : KIND
-        none: clicks; log: clicks by 1/log2(1 + rank).
+        Weight of a click, with --clicks. none: 1; log: 1/log2(1 + rank).
     """
     if clicks is None and policy is None:
         if data is None or scores is None:
@@ -124,6 +124,7 @@ def _judge(request: SimpleNamespace) -> None:
     how = {"measures": request.measures, "convention": request.convention}
     check_files([data, scores, baseline], request.per_query, json=request.json)
     with screen.progress() as say:
+        from leanrank.data.ranking_data import counted
         from leanrank.metrics import compare_values
         from leanrank.metrics import evaluate as measure
 
@@ -164,8 +165,8 @@ def _judge(request: SimpleNamespace) -> None:
         console.print(screen.plain_table(*heads, rows=rows))
     else:
         console.print(screen.measures_table({"mean": result}))
-    n_queries = len(result.query_ids)
-    counts = f"{n_queries:,} quer{'y' if n_queries == 1 else 'ies'}, {len(judged):,} documents"
+    queries = counted(len(result.query_ids), "query", "queries")
+    counts = f"{queries}, {counted(len(judged), 'document')}"
     console.print(f"{counts}, {screen.measures_note(result)}", style="dim")
 
 
@@ -246,7 +247,7 @@ def compare(
     choose_by : MEASURE
         Measure used to choose parameters.
     markdown : FILE
-        Write the tables, or -.
+        Write the tables as Markdown, or -.
     """
     from leanrank.data.scaling.spread import check_scale
 
@@ -281,16 +282,15 @@ def compare(
 
 def _systems(given: str | None) -> tuple[list[str], list[str]]:
     """Return the systems to run, and a sentence for each that is left out."""
-    from leanrank.selection.systems import check_systems, installed, system_names, title
+    from leanrank.selection.systems import installed, system_names, title
 
-    names = system_names() if given is None else [name.strip() for name in given.split(",")]
-    check_systems(names)
-    missing = [name for name in names if not installed(name)]
+    names = system_names() if given is None else options.parse_systems(given)
     sentences = [
         f"{title(name)} is left out because it is not installed: pip install {name}"
-        for name in missing
+        for name in names
+        if not installed(name)
     ]
-    return [name for name in names if name not in missing], sentences
+    return [name for name in names if installed(name)], sentences
 
 
 def _print_set(console: Any, one: ComparedSet) -> None:

@@ -3,11 +3,11 @@
 Parameters
 ----------
 format : -f NAME
-    Format of the data; found from the name if left out.
+    Format of the data. [default: from the name]
 read : NAME=VALUE
     How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the columns
     label, qid, doc_id, weight, query_weight, offset, features.
-    label=none: there are no labels.
+    label=none: the data have no labels.
 model : -m FILE
     Where to write the model, or -.
 measures : LIST
@@ -22,21 +22,21 @@ fill : VALUE
     Replace missing features by median or a number, also NAME=VALUE for one feature; may be
     repeated. The model keeps the values.
 target : --to TARGET
-    Where the model will be exported to: what that cannot run is not tried or written.
+    Engine that the model is for: nothing is tried or written that it cannot run.
 jobs : -j N
     Threads; the result does not depend on it.
 json :
     Print one JSON object instead of text.
 name : NAME
-    Of the model, view or function in the target.
+    Name of the model, view or function in the target.
 names : FILE
-    What features are called in the target: CSV with feature, name and perhaps shift and type.
+    Names of features in the target: CSV with the columns feature, name and optionally shift, type.
 table : NAME
-    The table of documents, for SQL.
+    Table of documents, for SQL.
 qid : NAME
-    Its column of queries, for SQL and Polars.
+    Column of queries in that table, for SQL and Polars.
 featureset : NAME
-    A feature set (in Solr a store) that exists and has the model's features.
+    Existing feature set (in Solr, store) with the model's features.
 max_error : ERROR >= 0
     Largest error of a score where curves become trees.
 """
@@ -111,10 +111,21 @@ def _entries(docstring: str | None) -> tuple[str, dict[str, list[str]]]:
 
 
 def check_measures(measures: str, convention: str) -> None:
-    """Find a misspelt measure or convention before the work, not after it."""
+    """Reject an unknown measure or convention before the work."""
     from leanrank.metrics import evaluate
 
     evaluate([1, 0], [1, 0], doc_ids=["a", "b"], measures=measures, convention=convention)
+
+
+def parse_systems(given: str, *, peers: bool = True) -> list[str]:
+    """Return the names of systems in a list; ``peers`` are those that can only be compared."""
+    from leanrank.selection.systems import PEERS, check_systems
+
+    names = [name.strip() for name in given.split(",")]
+    check_systems(names)
+    if not peers and (other := set(names) & set(PEERS)):
+        raise InputError(f"--systems {min(other)}: this is for leanrank compare only: leave it out")
+    return names
 
 
 def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
@@ -150,20 +161,16 @@ def check_exportable(target: str | None, model: Model, data: RankingData) -> Non
         export_model(model, target, data=data)
 
 
-def make_ranker(algorithm: str, given: list[str], *, seed: int | None, jobs: int) -> Any:
-    """Make an unfitted ranker from what was typed."""
+def make_ranker(algorithm: str, given: list[str], *, jobs: int) -> Any:
+    """Return an unfitted ranker with the parameters that were typed."""
     from leanrank.registry import get_system
 
     system = get_system(algorithm)
     chosen = system.load()
     defaults = chosen().get_params()
     parameters = parse_parameters(given, defaults, chosen.__name__)
-    for name, option, value in (("random_state", "--seed", seed), ("n_jobs", "--jobs", jobs)):
-        if name in parameters and (name != "n_jobs" or jobs != -1) and value is not None:
-            raise InputError(f"{option} and -p {name} say the same thing: give one")
-        if name in defaults and value is not None:
-            parameters.setdefault(name, value)
-    return chosen(**(system.own_parameters | parameters))
+    own = {"n_jobs": jobs} if "n_jobs" in defaults else {}
+    return chosen(**(own | system.own_parameters | parameters))
 
 
 def parse_parameters(
@@ -205,9 +212,9 @@ def parse_parameters(
 
 
 def parse_value(text: str, default: Any = None) -> Any:
-    """Turn text into a number, truth value, None, list, JSON object or, failing that, text.
+    """Return the number, truth value, None, list or JSON object that a text spells, or the text.
 
-    The word ``none`` is a text for a parameter whose default is one, such as ``normalize``.
+    The word ``none`` stays text where the default is text, as for ``normalize``.
 
     >>> [parse_value(t) for t in ("3", "1e-3", "true", "none", "map", "1,2.5,", "'3'")]
     [3, 0.001, True, None, 'map', [1, 2.5], '3']

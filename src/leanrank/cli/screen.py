@@ -1,4 +1,4 @@
-"""What people see: facts, tables with little bars, progress on a terminal; JSON for machines."""
+"""Output: facts, tables with bars, progress on a terminal, and JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLANKS = re.compile(r"[ ]+\n")
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Return a function that shows what is being done, on a terminal only."""
+    """Return a function that shows the current step, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return
@@ -40,7 +40,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def screen(*, error: bool = False) -> Console:
-    """Return the terminal or pipe to print on; names are never read as markup or obeyed.
+    """Return a console on standard output or error; text is never read as markup or control codes.
 
     No other console is made: all text that this one shows passes ``printable_lines``.
     """

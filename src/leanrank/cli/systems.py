@@ -1,4 +1,4 @@
-"""``leanrank systems``, ``warmup`` and ``demo``: what can be fitted, compiling it, a first look."""
+"""``leanrank systems``, ``warmup`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PARAMETER = r"(?m)^(\w[\w, ]*?)(?: : (.*))?\n((?:^    .*\n?)*)"
 
 
 def systems(system: str | None = None, /, json: bool = False) -> None:
-    """List the ranking systems and what each is for, or the parameters of one.
+    """List the ranking systems and their purposes, or the parameters of one.
 
     For example: leanrank systems domination
 
     Parameters
     ----------
     system : [NAME]
-        A system to explain; without one, all are listed.
+        System to explain. [default: list all]
     """
     if system is not None:
         _explain(get_system(system), json)
@@ -114,7 +114,7 @@ def _summary(system: System) -> dict[str, Any]:
 
 
 def warmup(names: list[str] | None = None, /) -> None:
-    """Compile now what would otherwise be compiled when it is first used.
+    """Compile now what a first run would compile.
 
     Compiled code is kept in NUMBA_CACHE_DIR, or beside the package. In a container image: RUN
     leanrank warmup, with the variable set to a folder of the image. For example: leanrank warmup
@@ -123,7 +123,7 @@ def warmup(names: list[str] | None = None, /) -> None:
     Parameters
     ----------
     names : [SYSTEM]...
-        Systems to compile for; by default all.
+        Systems to compile for. [default: all]
     """
     from leanrank._jit import compile_seconds
 
@@ -236,7 +236,7 @@ def _compare(
 
 
 def best_single_feature(train: RankingData) -> tuple[str, int, float]:
-    """Find the feature, and its direction, that alone ranks the training queries best."""
+    """Return the single feature, with its direction, that ranks the training queries best."""
     from leanrank.selection.engine import Split
     from leanrank.selection.systems import fit_system
 
@@ -274,5 +274,6 @@ def _print(
     console.print("\nHow well it ranks the test queries", style="bold")
     console.print(screen.measures_table(columns))
     console.print(f"best feature on the training queries: {rule}", style="dim")
-    console.print(f"\nModel written to {path}", soft_wrap=True)
+    console.print()
+    screen.print_written(console, {"Model": path})
     console.print(f"Next: leanrank predict {path} DATA -o scores.txt", style="dim", soft_wrap=True)

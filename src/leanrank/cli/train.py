@@ -45,7 +45,6 @@ def train(
     read: list[str] | None = None,
     measures: str = options.DEFAULT_MEASURES,
     convention: str = "standard",
-    seed: int | None = None,
     jobs: int = -1,
     stream: bool = False,
     checkpoint: str | None = None,
@@ -67,12 +66,11 @@ def train(
         System to fit, one of `leanrank systems`. [default: lean; domination for .arrow files,
         minbatsrank with --stream]
     parameter : -p NAME=VALUE
-        A parameter; may be repeated. `leanrank systems NAME` lists them.
+        Parameter of the system, such as random_state=1; may be repeated. `leanrank systems NAME`
+        lists them.
     vali : FILE
-        Validation data to measure on. They do not change the model, unless -p patience=N asks to
-        stop after N rounds or passes without a better one and to keep the best.
-    seed : N >= 0
-        Seed of an algorithm that draws at random.
+        Validation data to measure on. They do not change the model, unless -p patience=N stops
+        training after N rounds or passes without improvement and keeps the best.
     stream :
         Read piece by piece, in the order of the files, for data of any size.
     checkpoint : FILE
@@ -80,10 +78,10 @@ def train(
     every : N
         With --stream: queries between checkpoints.
     start : --from MODEL
-        Learn again from TRAIN what LeanRanker learned before: the same terms and strength, from
-        its weights.
+        Refit this model of LeanRanker to TRAIN: the same terms and strength, starting from its
+        weights.
     without_summary :
-        Keep no summary of the features in the model, which `leanrank check` needs.
+        Leave the summary of the features out of the model, which `leanrank check` needs.
     """
     request = Request(**locals())
     request.parameter, request.read = parameter or [], read or []
@@ -157,7 +155,9 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     sets = {"training": training, **_validation(request, say, training.n_features)}
     say(f"Fitting {type(ranker).__name__} on {len(training):,} documents")
     _show_progress(ranker, say)
-    choice = scale_wanted(training, request.scale, curves=_has_curves(ranker))
+    choice = scale_wanted(
+        training, request.scale, curves=getattr(ranker, "curves", None) is not None
+    )
     normalizer = choice.make()
     gaps = fill_values(training, options.parse_fill(request.fill) or {})
     judge = None if patience is None else sets.get("validation")
@@ -180,8 +180,8 @@ def fit_again(request: Request, say: Say) -> Fitted:
     from leanrank.service.refit import refit
 
     scale = None if request.scale == "auto" else request.scale
-    fixed = {"-a": request.algorithm, "-p": request.parameter, "--scale": scale}
-    for option, value in (fixed | {"--seed": request.seed, "--fill": request.fill}).items():
+    fixed = {"-a": request.algorithm, "-p": request.parameter}
+    for option, value in (fixed | {"--scale": scale, "--fill": request.fill}).items():
         if value:
             raise InputError(f"--from keeps the parameters of its model: leave {option} out")
     known = load_model(request.start)
@@ -273,11 +273,7 @@ def with_notes(model: Model, **notes: Any) -> Model:
 
 def _ranker(request: Request, default: str) -> Any:
     name = request.algorithm or default
-    return options.make_ranker(name, request.parameter, seed=request.seed, jobs=request.jobs)
-
-
-def _has_curves(ranker: Any) -> bool:
-    return getattr(ranker, "curves", None) is not None
+    return options.make_ranker(name, request.parameter, jobs=request.jobs)
 
 
 def _read(request: Request, file: str, n_features: int | None = None) -> RankingData:

@@ -27,7 +27,6 @@ def tune(
     vali: str | None = None,
     test: str | None = None,
     max_features: int | None = None,
-    min_ndcg: float | None = None,
     min_measure: list[str] | None = None,
     costs: str | None = None,
     max_cost: str | None = None,
@@ -58,17 +57,15 @@ def tune(
     data : TRAIN
         Training data, or -.
     vali : FILE
-        Validation data; without, cross-validation.
+        Validation data. [default: cross-validation]
     test : FILE
         Test data: measured once, after the choice.
     max_features : N >= 1
         At most N features.
-    min_ndcg : VALUE
-        Reach this NDCG@10.
     min_measure : NAME=VALUE
-        Reach this measure; may be repeated.
+        Reach this value of a measure, such as ndcg@10=0.45; may be repeated.
     costs : FILE
-        What features cost: CSV, as in bm25,0.2ms.
+        Cost of each feature: CSV with lines such as bm25,0.2ms.
     max_cost : COST
         Maximum total feature cost, e.g. 3ms.
     rule : RULE
@@ -78,7 +75,7 @@ def tune(
     trials : N >= 1
         Number of trials instead of a time limit (reproducible).
     systems : LIST
-        Systems to try, in this order.
+        Systems to try, in this order, separated by commas.
     choose_by : NAME
         Measure to choose by, or loss. [default: --measure]
     measure : NAME
@@ -88,21 +85,22 @@ def tune(
     refit : PART
         train, or both: fit the chosen features to training and validation data.
     report : FILE
-        Write a page to look at all models.
+        Write an HTML page about all models.
     """
+    given = {**locals()}
     from leanrank.data.scaling.spread import check_scale
     from leanrank.selection.costs import read_seconds
 
     check_files([data, vali, test, costs], model, journal, page=report, json=json)
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
-    wanted = _wanted(min_ndcg, min_measure or [])
+    wanted = _wanted(min_measure or [])
     seconds = None if budget is None else read_seconds(budget, "--budget")
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
     check_scale(scale)
     most = options.check_target(target, scale)
-    names = _systems(systems)
+    names = None if systems is None else options.parse_systems(systems, peers=False)
     with screen.progress() as tell:
         from leanrank.metrics.judge import Judge
         from leanrank.model.writing import fill_values, with_fill
@@ -122,23 +120,16 @@ def tune(
         study = search(
             parts["training"],
             parts.get("validation"),
-            scale=scale,
-            choose_by=choose_by,
-            measure=measure,
-            convention=convention,
-            measures=measures,
             max_features=max_features,
+            measures=measures,
             max_cost=None if max_cost is None or table is None else table.amount(max_cost),
             min_measure=wanted,
-            rule=rule,
             costs=table,
             systems=names,
             budget=seconds,
-            trials=trials,
-            journal=journal,
-            refit=refit,
             n_jobs=jobs,
             progress=lambda at: tell(_doing(at)),
+            **{name: given[name] for name in _PASSED_ON},
         )
         tell("Measuring")
         judged = raw if refit != "both" else {k: v for k, v in raw.items() if k != "validation"}
@@ -163,13 +154,20 @@ def tune(
         raise typer.Exit(INTERRUPTED)
 
 
+_PASSED_ON = (
+    *("measure", "convention", "choose_by", "scale"),
+    *("rule", "refit", "trials", "journal"),
+)
+"""Options of the command that are arguments of ``leanrank.tune`` as they are."""
+
+
 def _doing(at: Progress) -> str:
     best = "" if at.best is None else f", {at.best.n_features} features"
     return f"trial {at.trials + 1}: {at.doing[:40]}{best}, {at.share:.0%} done"
 
 
-def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
-    wanted = {} if min_ndcg is None else {"ndcg@10": min_ndcg}
+def _wanted(given: list[str]) -> dict[str, float]:
+    wanted: dict[str, float] = {}
     for word in given:
         name, _, value = (part.strip() for part in word.partition("="))
         if name in wanted:
@@ -181,19 +179,6 @@ def _wanted(min_ndcg: float | None, given: list[str]) -> dict[str, float]:
                 f"--min-measure {word}: write a measure and a number, such as map=0.4"
             ) from None
     return wanted
-
-
-def _systems(given: str | None) -> list[str] | None:
-    if given is None:
-        return None
-    from leanrank.selection.systems import PEERS, check_systems
-
-    names = [name.strip() for name in given.split(",")]
-    check_systems(names)
-    for name in names:
-        if name in PEERS:
-            raise InputError(f"--systems {name}: this is for leanrank compare only: leave it out")
-    return names
 
 
 def _print_json(
@@ -236,40 +221,24 @@ def _row(study: Study, one: Any) -> dict[str, Any]:
 
 def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
     """Print the data, the search and the front for people."""
-    facts = {name: screen.data_summary(part) for name, part in raw.items()}
-    facts["models"] = f"{len(study.candidates):,} judged, {len(study.front)} on the front"
-    if study.scale_reason:
-        kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
-        facts["scaled"] = f"{kind}{study.scale_reason}"
-    if study.not_tried:
-        facts["not tried"] = ", ".join(study.not_tried)
-    if study.skipped:
-        needs = ", ".join(dict.fromkeys(study.skipped.values()))
-        facts["left out"] = f"{', '.join(study.skipped)} (need {needs})"
-    for name, problem in study.problems.items():
-        facts[f"{name} failed"] = problem
-    facts["chosen"] = study.chosen.name
-    if study.leanness is not None:
-        facts["leanness"] = f"the best of any size, {study.leanness}"
-    if study.beside_default is not None:
-        facts["LeanRanker"] = f"its best, {study.beside_default}"
-    console.print(screen.facts(facts))
-    console.print()
-    _print_front(console, study)
-    where = "cross-validation" if study.validation is study.training else "validation and training"
-    console.print(
-        f"{study.measure} on {where} queries that a model was not fitted to, with its 95% "
-        "interval over queries",
-        style="dim",
-    )
-    console.print()
-
-
-def _print_front(console: Console, study: Study, most: int = 20) -> None:
-    """Print models of the front as a table; of many, some, with the chosen one."""
     from leanrank.selection.candidate import bootstrap_interval
 
-    step, rows = max(1, -(-len(study.front) // most)), []
+    kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
+    needs = ", ".join(dict.fromkeys(study.skipped.values()))
+    facts = {
+        **{name: screen.data_summary(part) for name, part in raw.items()},
+        "models": f"{len(study.candidates):,} judged, {len(study.front)} on the front",
+        "scaled": f"{kind}{study.scale_reason}" if study.scale_reason else "",
+        "not tried": ", ".join(study.not_tried),
+        "left out": f"{', '.join(study.skipped)} (need {needs})" if study.skipped else "",
+        **{f"{name} failed": problem for name, problem in study.problems.items()},
+        "chosen": study.chosen.name,
+        "leanness": f"the best of any size, {study.leanness}" if study.leanness else "",
+        "LeanRanker": f"its best, {study.beside_default}" if study.beside_default else "",
+    }
+    console.print(screen.facts(facts))
+    console.print()
+    step, rows = max(1, -(-len(study.front) // SHOWN_MODELS)), []
     for at, one in enumerate(study.front):
         chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
         if at % step == 0 or chosen:
@@ -280,6 +249,17 @@ def _print_front(console: Console, study: Study, most: int = 20) -> None:
             rows.append([str(one.n_features), *cost, *figures, name])
     heads = ["features", *(["cost"] if study.costs else []), study.measure, "interval", "model"]
     console.print(screen.plain_table(*heads, rows=rows, justify="left"))
+    where = "cross-validation" if study.validation is study.training else "validation and training"
+    console.print(
+        f"{study.measure} on {where} queries that a model was not fitted to, with its 95% "
+        "interval over queries",
+        style="dim",
+    )
+    console.print()
+
+
+SHOWN_MODELS = 20
+"""Models of the front that are printed; of more, some evenly and the chosen one."""
 
 
 def report(
@@ -309,19 +289,19 @@ def report(
     model : MODEL
         A model file, or -.
     train : FILE
-        The data it was fitted to.
+        Data that the model was fitted to.
     vali : FILE
-        Data to judge and compare models on.
+        Data to measure and compare models on.
     output : -o FILE
         The page to write, or -.
     test : FILE
-        Held-out data for the headline.
+        Test data for the figures at the top.
     title : TEXT
-        The heading of the page.
+        Heading of the page.
     costs : FILE
-        What features cost: CSV by name.
+        Cost of each feature: CSV with lines such as bm25,0.2ms.
     alphas : N >= 0
-        Models of its path to show beside it; 0 skips them.
+        Number of models along the regularisation path to show; 0 skips them.
     subsamples : N >= 0
         Subsample refits for stability; 0 skips them.
     """
@@ -372,7 +352,7 @@ def report(
         means = ", ".join(f"{name} {screen.number(mean)}" for name, mean in one.means.items())
         size = counted(one.n_features, "feature")
         console.print(f"{one.name}: {size}, {means} on the validation data", soft_wrap=True)
-        console.print(f"Report written to {output}", soft_wrap=True)
+        screen.print_written(console, {"Report": output})
 
 
 def write_page(study: Study, path: str, *, jobs: int, n_draws: int = 20, **about: Any) -> None:
