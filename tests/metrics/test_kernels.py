@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leanrank.metrics import CONVENTIONS, evaluate
-from leanrank.metrics._order import ideal_codes, sort_codes, sort_descending
+from leanrank.metrics._order import ideal_gains, sort_descending
 
 LIST_MEASURES = [
     "ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "dcg", "dcg@2", "mean_ndcg", "map", "map@2",
@@ -239,22 +239,34 @@ def test_sorting_a_part_leaves_the_rest():
     assert order.tolist() == [*range(5), *range(11, 4, -1), *range(12, 20)]
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 50])
-def test_sorting_codes_counts_rising_pairs(n):
-    codes = np.random.default_rng(n).integers(0, 5, n)
-    rising = sum(codes[i] < codes[j] for i in range(n) for j in range(i + 1, n))
-    found = codes.copy()
-    assert sort_codes(found, n, np.empty(n, dtype=np.int64)) == rising
-    assert found.tolist() == sorted(codes.tolist(), reverse=True)
+@pytest.mark.parametrize("n_levels", [2, 5, 40, 1000])
+def test_pairs_are_counted_as_if_they_were_listed(n_levels):
+    """Lists one after the other: what is counted for one must not stay for the next."""
+    rng = np.random.default_rng(n_levels)
+    qid = np.repeat(np.arange(4), [1, 2, 30, 50])
+    y, scores = rng.integers(0, n_levels, 83) - 0.5, rng.integers(0, 20, 83)
+    found = evaluate(y, scores, qid, measures="all_pairs_error,joachims_tau,kendall_tau_b")
+    for q in range(4):
+        labels, values = y[qid == q], scores[qid == q]
+        pairs = [(i, j) for i in range(len(labels)) for j in range(i)]
+        turns = [np.sign((labels[i] - labels[j]) * (values[i] - values[j])) for i, j in pairs]
+        differ = [labels[i] != labels[j] for i, j in pairs]
+        wrong = sum(0.5 * (1 - turn) for turn, one in zip(turns, differ, strict=True) if one)
+        apart = sum(values[i] != values[j] for i, j in pairs)
+        expected = [np.nan] * 3
+        if any(differ):
+            tau = np.nan if not apart else sum(turns) / np.sqrt(float(sum(differ)) * apart)
+            expected = [wrong / sum(differ), sum(turns) / sum(differ), tau]
+        assert [row[q] for row in found.per_query.values()] == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize("n_levels", [3, 64, 65, 1000])
 def test_ideal_order_by_counting_and_by_sorting(n_levels):
     codes = np.random.default_rng(1).integers(0, n_levels, 40)
-    ideal, spare = np.empty((2, 64), dtype=np.int64)
-    keys, spare_keys = np.empty((2, 64))
-    ideal_codes(codes, n_levels, 40, ideal, keys, spare_keys, spare)
-    assert ideal[:40].tolist() == sorted(codes.tolist(), reverse=True)
-    ideal[:] = -1
-    ideal_codes(codes, n_levels, 7, ideal, keys, spare_keys, spare)
-    assert ideal[:7].tolist() == sorted(codes.tolist(), reverse=True)[:7]
+    order, spare = np.empty((2, 64), dtype=np.int64)
+    ideal, spare_ideal = np.empty((2, 64))
+    gains = np.sqrt(np.arange(n_levels))
+    for depth in (40, 7):
+        ideal[:] = -1.0
+        ideal_gains(codes, gains, depth, ideal, order, spare_ideal, spare)
+        assert ideal[:depth].tolist() == sorted(gains[codes].tolist(), reverse=True)[:depth]

@@ -22,10 +22,11 @@ from leanrank.metrics._one_query import (
     dcg,
     domination_error,
     err,
+    mean_gains,
     mean_ndcg,
     relevant_in,
 )
-from leanrank.metrics._order import find_ties, ideal_codes, sort_descending
+from leanrank.metrics._order import find_ties, ideal_gains, sort_descending
 from leanrank.metrics.measures import (
     ALL_PAIRS_ERROR,
     AP,
@@ -83,12 +84,12 @@ def measure_queries(
         longest = max(longest, query_ptr[q + 1] - query_ptr[q], pool_ptr[q + 1] - pool_ptr[q])
     keys, spare_keys = np.empty(longest), np.empty(longest)
     order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    ranked, ideal = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    ranked, earned, ideal = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
     tie_starts = np.empty(longest + 1, np.int64)
     singles = np.empty(longest + 1, np.int64)
     for i in range(longest + 1):
         singles[i] = i
-    wants_pairs = False
+    tree, wants_pairs = np.zeros(len(gains) + 1, np.int64), False
     for m in range(len(table)):
         wants_pairs |= table[m, KIND] in PAIRS
 
@@ -113,7 +114,8 @@ def measure_queries(
             highest = max(highest, pool[i])
         any_gain = highest >= 0 and gains[highest] > 0.0
         if depth > 0 and any_gain:
-            ideal_codes(pool, len(gains), depth, ideal, keys, spare_keys, spare_order)
+            mean_gains(ranked, groups, n_groups, depth, gains, earned)
+            ideal_gains(pool, gains, depth, ideal, order, spare_keys, spare_order)
         relevant, counted = 0, -1  # relevant documents of the pool, by which threshold
 
         for m in range(len(table)):
@@ -125,12 +127,9 @@ def measure_queries(
                 if any_gain:
                     value = 0.0
                     if n > 0 and not too_short:
-                        value = dcg(ranked, groups, n_groups, cut, gains, discounts)
+                        value = dcg(earned, discounts, min(cut, n))
                         if kind == NDCG:
-                            best = 0.0
-                            for i in range(min(cut, len(pool))):
-                                best += gains[ideal[i]] * discounts[i]
-                            value /= best
+                            value /= dcg(ideal, discounts, min(cut, len(pool)))
             elif kind < AUC and kind not in (ERR, MEAN_NDCG):
                 if counted != lowest:
                     relevant, counted = relevant_in(pool, 0, len(pool), lowest), lowest
@@ -145,9 +144,7 @@ def measure_queries(
                 if kind == MEAN_NDCG and any_gain:
                     value = 0.0
                     if n > 0:
-                        value = mean_ndcg(
-                            ranked, groups, n_groups, ideal, len(pool), gains, discounts
-                        )
+                        value = mean_ndcg(earned, n, ideal, len(pool), discounts)
                 elif kind == ERR and highest >= 0 and stops[highest] > 0.0:
                     scale = numbers[m, STOP_SCALE]
                     value = err(ranked, groups, n_groups, cut, stops, scale, keys)
@@ -159,7 +156,7 @@ def measure_queries(
 
         if rare is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
             if wants_pairs:
-                count_pairs(ranked, n, tie_starts, n_ties, spare_order, table, q, values)
+                count_pairs(ranked, tie_starts, n_ties, tree, table, q, values)
 
 
 @kernel

@@ -21,7 +21,6 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
-from leanrank.metrics._order import sort_codes
 from leanrank.metrics.measures import ALL_PAIRS_ERROR, JOACHIMS, KENDALL
 
 KIND = 0  # column of the table of measures
@@ -41,55 +40,47 @@ def relevant_in(ranked: IntArray, start: int, end: int, lowest: int) -> int:
 
 
 @kernel
-def dcg(
+def mean_gains(
     ranked: IntArray,
     starts: IntArray,
     n_groups: int,
-    cut: int,
+    depth: int,
     gains: FloatArray,
-    discounts: FloatArray,
-) -> float:
-    """Sum gain × discount to rank ``cut``; each position of a group earns its mean gain."""
-    total = 0.0
+    earned: FloatArray,
+) -> None:
+    """Fill what each position to ``depth`` earns: the mean gain of its group."""
     for g in range(n_groups):
         a, end = starts[g], starts[g + 1]
-        if a >= cut:
+        if a >= depth:
             break
         gain = 0.0
         for i in range(a, end):
             gain += gains[ranked[i]]
-        if gain > 0.0:
-            discount = 0.0
-            for i in range(a, min(end, cut)):
-                discount += discounts[i]
-            total += gain / (end - a) * discount
+        for i in range(a, min(end, depth)):
+            earned[i] = gain / (end - a)
+
+
+@kernel
+def dcg(earned: FloatArray, discounts: FloatArray, n: int) -> float:
+    """Sum gain × discount of the first ``n`` positions."""
+    total = 0.0
+    for i in range(n):
+        total += earned[i] * discounts[i]
     return total
 
 
 @kernel
 def mean_ndcg(
-    ranked: IntArray,
-    starts: IntArray,
-    n_groups: int,
-    ideal: IntArray,
-    n_ideal: int,
-    gains: FloatArray,
-    discounts: FloatArray,
+    earned: FloatArray, n: int, ideal: FloatArray, n_ideal: int, discounts: FloatArray
 ) -> float:
     """Average NDCG@1 … NDCG@n over the length of the list."""
     total = dcg = best = 0.0
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        gain = 0.0
-        for i in range(a, end):
-            gain += gains[ranked[i]]
-        gain /= end - a
-        for i in range(a, end):
-            dcg += gain * discounts[i]
-            if i < n_ideal:
-                best += gains[ideal[i]] * discounts[i]
-            total += dcg / best
-    return total / starts[n_groups]
+    for i in range(n):
+        dcg += earned[i] * discounts[i]
+        if i < n_ideal:
+            best += ideal[i] * discounts[i]
+        total += dcg / best
+    return total / n
 
 
 @kernel
@@ -189,26 +180,35 @@ def domination_error(ranked: IntArray, n: int, starts: IntArray, n_groups: int) 
 @kernel
 def count_pairs(
     ranked: IntArray,
-    n: int,
     starts: IntArray,
     n_groups: int,
-    spare: IntArray,
+    tree: IntArray,
     table: IntArray,
     q: int,
     values: FloatArray,
 ) -> None:
-    """Fill the measures that count pairs; ``ranked`` is sorted by level on return."""
-    same_score = same_both = 0
+    """Fill the measures that count pairs.
+
+    Documents enter ``tree`` from the top of the list down. It counts them by label, so that it says
+    how many above have a lower label (a Fenwick tree); it is zero before and after.
+    """
+    discordant = same_score = same_label = same_above = 0
+    n = starts[n_groups]
     for g in range(n_groups):
         a, end = starts[g], starts[g + 1]
-        if end - a > 1:
-            sort_codes(ranked[a:end], end - a, spare)  # so that no tied pair stands in rising order
-            same_score += (end - a) * (end - a - 1) // 2
-            same_both += _equal_pairs(ranked[a:end], end - a)
-    discordant = sort_codes(ranked, n, spare)
+        same_score += (end - a) * (end - a - 1) // 2
+        for i in range(a, end):
+            lower = _count_below(tree, ranked[i])
+            discordant += lower
+            same_above += _count_below(tree, ranked[i] + 1) - lower
+        for i in range(a, end):
+            same_label += _count_below(tree, ranked[i] + 1) - _count_below(tree, ranked[i])
+            _add(tree, ranked[i], 1)
+    for i in range(n):
+        _add(tree, ranked[i], -1)
     every = n * (n - 1) // 2
-    comparable = every - _equal_pairs(ranked, n)
-    tied = same_score - same_both
+    comparable = every - same_label
+    tied = same_score - (same_label - same_above)
     concordant = comparable - tied - discordant
     for m in range(len(table)):
         kind = table[m, KIND]
@@ -229,13 +229,21 @@ def count_pairs(
 
 
 @kernel
-def _equal_pairs(codes: IntArray, n: int) -> int:
-    """Count the pairs of equal codes among sorted ones."""
-    pairs = run = 0
-    for i in range(1, n):
-        run = run + 1 if codes[i] == codes[i - 1] else 0
-        pairs += run
-    return pairs
+def _count_below(tree: IntArray, code: int) -> int:
+    """Return how many documents in the tree have a code below another."""
+    found = 0
+    while code > 0:
+        found += tree[code]
+        code -= code & -code
+    return found
+
+
+@kernel
+def _add(tree: IntArray, code: int, change: int) -> None:
+    at = code + 1
+    while at < len(tree):
+        tree[at] += change
+        at += at & -at
 
 
 def softmax_losses(scores: FloatArray, gains: FloatArray, query_ptr: IntArray) -> FloatArray:

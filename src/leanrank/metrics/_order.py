@@ -100,32 +100,6 @@ def _merge_runs(
 
 
 @kernel
-def sort_codes(codes: IntArray, n: int, spare: IntArray) -> int:
-    """Sort ``codes[:n]`` from high to low and count the pairs that stood in rising order."""
-    rising = 0
-    width = 1
-    while width < n:
-        for start in range(0, n - width, 2 * width):
-            middle, end = start + width, min(start + 2 * width, n)
-            if codes[middle - 1] >= codes[middle]:
-                continue
-            for i in range(start, middle):
-                spare[i] = codes[i]
-            left, right, out = start, middle, start
-            while left < middle:
-                if right < end and codes[right] > spare[left]:
-                    rising += middle - left
-                    codes[out] = codes[right]
-                    right += 1
-                else:
-                    codes[out] = spare[left]
-                    left += 1
-                out += 1
-        width *= 2
-    return rising
-
-
-@kernel
 def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
     """Write where each group of equal sorted keys starts, and ``n`` last; return their number."""
     groups = 0
@@ -138,26 +112,24 @@ def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
 
 
 @kernel
-def ideal_codes(
+def ideal_gains(
     codes: IntArray,
-    n_levels: int,
+    gains: FloatArray,
     depth: int,
-    ideal: IntArray,
-    keys: FloatArray,
-    spare_keys: FloatArray,
+    ideal: FloatArray,
+    order: IntArray,
+    spare_ideal: FloatArray,
     spare: IntArray,
 ) -> None:
-    """Write the ``depth`` highest codes, from high to low: by counting unless levels are many.
+    """Write the ``depth`` highest gains, from high to low: by counting unless levels are many.
 
-    ``spare`` holds at least 64 numbers and one per document; ``keys`` are overwritten.
+    ``spare`` holds at least 64 numbers and one per document, the others one per document.
     """
-    n = len(codes)
+    n, n_levels = len(codes), len(gains)
     if n_levels > 64 and n_levels > n:
         for i in range(n):
-            keys[i] = codes[i]
-        sort_descending(keys, ideal, n, spare_keys, spare)
-        for i in range(n):
-            ideal[i] = int(keys[i])
+            ideal[i] = gains[codes[i]]
+        sort_descending(ideal, order, n, spare_ideal, spare)
         return
     for level in range(n_levels):
         spare[level] = 0
@@ -166,5 +138,5 @@ def ideal_codes(
     at = 0
     for level in range(n_levels - 1, -1, -1):
         for _ in range(min(spare[level], depth - at)):
-            ideal[at] = level
+            ideal[at] = gains[level]
             at += 1

@@ -5,9 +5,9 @@ cover the same documents.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.grouping import LONGEST_LIST, one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.trec import Qrels, Run
-from leanrank.errors import InputError, first_repeated, warn
+from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor, query_ranges
 from leanrank.metrics._inputs import (
     check_finite,
@@ -196,17 +196,9 @@ def evaluate(
     if order is not None:
         labels, values = labels[order], values[order]
         ids = None if ids is None else ids[order]
-    return measure_lists(
-        parsed,
-        chosen,
-        query_ids=query_ids,
-        query_ptr=query_ptr,
-        scores=values,
-        labels=labels,
-        doc_ids=ids,
-        changed=[name for name in changes if getattr(chosen, name) != getattr(base, name)],
-        n_jobs=n_jobs,
-    )
+    changed = [name for name in changes if getattr(chosen, name) != getattr(base, name)]
+    lists = Lists(query_ids, query_ptr, values, labels, ids)
+    return measure_lists(parsed, chosen, lists, changed=changed, n_jobs=n_jobs)
 
 
 def evaluate_run(
@@ -260,62 +252,76 @@ def evaluate_run(
                 f"the measure {measure.name!r} needs the score of every document and a run may "
                 "miss some: use evaluate with full lists"
             )
-    retrieved = set(run.qid.tolist())
-    kept = [q for q in dict.fromkeys(qrels.qid.tolist()) if complete or q in retrieved]
-    rows, query = _of_queries(run.qid, kept)
-    judged_rows, judged_query = _of_queries(qrels.qid, kept)
-    doc_ids = run.doc_id[rows]
-    listed = list(zip(query.tolist(), doc_ids.tolist(), strict=True))
-    judged = list(zip(judged_query.tolist(), qrels.doc_id[judged_rows].tolist(), strict=True))
-    for pairs, what in ((listed, "retrieved"), (judged, "judged")):
-        twice = first_repeated(pairs)
-        if twice is not None:
-            raise InputError(f"document {twice[1]!r} was {what} twice for one query: keep one")
-    known = dict(zip(judged, qrels.label[judged_rows].tolist(), strict=True))
-    labels = np.array([known.get(pair, 0.0) for pair in listed], dtype=np.float64)
-    # the pool: judged documents, and zeros for retrieved documents without judgement
-    unjudged = np.array([pair not in known for pair in listed], dtype=bool)
-    pool_query = np.concatenate((judged_query, query[unjudged]))
-    pool_labels = np.concatenate((qrels.label[judged_rows], labels[unjudged]))
-    pool_order = np.argsort(pool_query, kind="stable")
-    return measure_lists(
-        parsed,
-        find_convention(convention),
-        query_ids=np.array(kept, dtype=np.str_),
-        query_ptr=_pointers(query, len(kept)),
-        scores=run.score[rows],
-        labels=labels,
-        doc_ids=doc_ids,
-        changed=[],
-        n_jobs=n_jobs,
-        pool_ptr=_pointers(pool_query, len(kept)),
-        pool_labels=pool_labels[pool_order],
-    )
+    judged = _by_query(qrels, qrels.label, "judged")
+    listed = _by_query(run, run.score, "retrieved")
+    kept = [query for query in judged if complete or query in listed]
+    doc_ids: list[str] = []
+    scores: list[float] = []
+    labels: list[float] = []
+    pool: list[float] = []  # labels of judged documents, and zeros for others that were retrieved
+    ends = [(0, 0)]
+    for query in kept:
+        known, found = judged[query], listed.get(query, {})
+        doc_ids += found
+        scores += found.values()
+        labels += [known.get(document, 0.0) for document in found]
+        pool += [*known.values(), *(0.0 for document in found if document not in known)]
+        ends.append((len(doc_ids), len(pool)))
+    query_ptr, pool_ptr = np.array(ends, dtype=np.int64).T.copy()
+    ids, documents = np.array(kept, dtype=np.str_), np.array(doc_ids, dtype=np.str_)
+    own = np.array(scores), np.array(labels)
+    lists = Lists(ids, query_ptr, *own, documents, pool_ptr, np.array(pool))
+    return measure_lists(parsed, find_convention(convention), lists, n_jobs=n_jobs)
+
+
+def _by_query(table: Qrels | Run, numbers: FloatArray, what: str) -> dict[str, dict[str, float]]:
+    """Return a number for each document of each query."""
+    found: dict[str, dict[str, float]] = {}
+    columns = (table.qid.tolist(), table.doc_id.tolist(), numbers.tolist())
+    for query, document, number in zip(*columns, strict=True):
+        mine = found.setdefault(query, {})
+        if document in mine:
+            raise InputError(f"document {document!r} was {what} twice for one query: keep one")
+        mine[document] = number
+    return found
+
+
+class Lists(NamedTuple):
+    """Documents grouped by query, with valid numbers.
+
+    Attributes
+    ----------
+    query_ids, query_ptr : array
+    scores, labels : array
+    doc_ids : array or None
+    pool_ptr, pool_labels : array or None
+        The labels of all documents that could have been listed; None: the lists hold every
+        document.
+    """
+
+    query_ids: AnyArray
+    query_ptr: IntArray
+    scores: FloatArray
+    labels: FloatArray
+    doc_ids: AnyArray | None = None
+    pool_ptr: IntArray | None = None
+    pool_labels: FloatArray | None = None
 
 
 def measure_lists(
     measures: tuple[Measure, ...],
     convention: Convention,
+    lists: Lists,
     *,
-    query_ids: AnyArray,
-    query_ptr: IntArray,
-    scores: FloatArray,
-    labels: FloatArray,
-    doc_ids: AnyArray | None,
-    changed: list[str],
-    n_jobs: int | None,
-    pool_ptr: IntArray | None = None,
-    pool_labels: FloatArray | None = None,
+    changed: Sequence[str] = (),
+    n_jobs: int | None = 1,
 ) -> Evaluation:
-    """Evaluate grouped, valid arrays.
-
-    ``pool_labels`` are the labels of all documents that could have been listed; without them the
-    lists hold every document.
-    """
+    """Evaluate lists; ``changed`` names the choices that differ from those of the convention."""
     from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import RARE, carried_by_ties, measure_queries
     from leanrank.metrics._one_query import softmax_losses
 
+    query_ids, query_ptr, scores, labels, doc_ids, pool_ptr, pool_labels = lists
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
     codes, levels = label_codes(everything)
     codes, pool_codes = codes[: len(labels)], codes[0 if pool_labels is None else len(labels) :]
@@ -360,7 +366,7 @@ def measure_lists(
     for row, measure in zip(values, measures, strict=True):
         if measure.kind == LOSS:
             row[:] = softmax_losses(scores, gains[codes], query_ptr)
-    settings = {**vars(convention), "changed": changed}
+    settings = {**vars(convention), "changed": list(changed)}
     del settings["name"], settings["source"]
     per_query = {measure.name: row for measure, row in zip(measures, values, strict=True)}
     defined = {name: row[~np.isnan(row)] for name, row in per_query.items()}
@@ -372,17 +378,3 @@ def measure_lists(
         convention=convention.name,
         settings=settings,
     )
-
-
-def _of_queries(qid: AnyArray, kept: list[str]) -> tuple[IntArray, IntArray]:
-    """Return the rows of some queries, query by query, and the number of the query of each."""
-    numbers = {q: at for at, q in enumerate(kept)}
-    query = np.fromiter((numbers.get(q, -1) for q in qid.tolist()), np.int64, len(qid))
-    rows = np.flatnonzero(query >= 0)
-    rows = rows[np.argsort(query[rows], kind="stable")]
-    return rows, query[rows]
-
-
-def _pointers(query: IntArray, n_queries: int) -> IntArray:
-    sizes = np.bincount(query, minlength=n_queries)
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))

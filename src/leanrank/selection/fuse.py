@@ -18,7 +18,7 @@ from leanrank.errors import InputError, suggest
 from leanrank.losses import LOSSES
 from leanrank.metrics import compare_values, evaluate_run, parse_measures
 from leanrank.metrics.conventions import find_convention
-from leanrank.metrics.evaluation import measure_lists
+from leanrank.metrics.evaluation import Lists, measure_lists
 from leanrank.metrics.judge import best_of, better_sign, mean_of, ranks_something
 from leanrank.rankers import LinearRanker
 from leanrank.selection.cross_validation import summarise_warnings
@@ -234,21 +234,11 @@ class _Learner:
 
     def values(self, pool: RunPool, scores: FloatArray) -> FloatArray:
         """Measure scores on every query; judged documents that were not retrieved count."""
-        convention = find_convention(self.convention)
-        assert pool.data.doc_ids is not None
-        return measure_lists(
-            parse_measures((self.measure,)),
-            convention,
-            query_ids=pool.data.query_ids,
-            query_ptr=pool.data.query_ptr,
-            scores=scores,
-            labels=pool.data.y,
-            doc_ids=pool.data.doc_ids,
-            changed=[],
-            n_jobs=1,
-            pool_ptr=pool.judged_ptr,
-            pool_labels=pool.judged_labels,
-        ).per_query[self.measure]
+        data, measures = pool.data, parse_measures((self.measure,))
+        judged = data.doc_ids, pool.judged_ptr, pool.judged_labels
+        lists = Lists(data.query_ids, data.query_ptr, scores, data.y, *judged)
+        found = measure_lists(measures, find_convention(self.convention), lists)
+        return found.per_query[self.measure]
 
     def _worth(self, pool: RunPool, scores: FloatArray) -> float:
         if not ranks_something(scores, pool.data):
