@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data import RankingData
 from leanrank.data.grouping import as_matrix
+from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
+from leanrank.model.curves import Curve
 from leanrank.model.terms import Levels
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Table:
         """Wrap the caller's data."""
         if isinstance(X, RankingData):
             known = getattr(X, "categories", None) or {}
-            return cls(X.feature_names, X.n_features, matrix=X.X, categories=known)
+            return cls(X.feature_names, X.n_features, X.X, n_rows=len(X), categories=known)
         if hasattr(X, "collect") and not hasattr(X, "shape"):
             raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
         columns = getattr(X, "column_names", getattr(X, "columns", None))
@@ -63,15 +63,17 @@ class Table:
         is a column of zeros: nothing depends on it.
         """
         places = self._places(model, wanted)
-        if self.column is not None:
-            return self._take_columns(model, wanted, places), None
-        if self.categories:
-            return self._translated(model, wanted, places), None
-        if np.array_equal(places, np.arange(self.width)):
-            return self.matrix, None
-        if (places >= 0).all():
-            return self.matrix, places
-        return _with_zeros(self.matrix, places), None
+        if self.column is None and not self.categories:
+            if np.array_equal(places, np.arange(self.width)):
+                return self.matrix, None
+            if (places >= 0).all():
+                return self.matrix, places
+            return _with_zeros(self.matrix, places), None
+        out = np.zeros((self.n_rows, len(places)))
+        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
+            if at >= 0:
+                out[:, to] = self._numbers(model.curves.get(feature), at)
+        return out, None
 
     def _places(self, model: Model, wanted: IntArray) -> IntArray:
         """Where each wanted feature is here; -1 for one that is absent and has no weight."""
@@ -89,36 +91,24 @@ class Table:
             raise ModelError(f"the data lack {_listed(missing)}, which the model needs")
         return np.array([here.get(names[at], -1) for at in wanted.tolist()], dtype=np.int64)
 
-    def _take_columns(self, model: Model, wanted: IntArray, places: IntArray) -> Matrix:
-        assert self.column is not None
-        out = np.zeros((self.n_rows, len(places)))
-        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
-            if at >= 0:
-                term, column = model.curves.get(feature), self.column(at)
-                numbers = term.encoded if isinstance(term, Levels) else _numbers
-                try:
-                    out[:, to] = numbers(column)
-                except (TypeError, ValueError) as error:
-                    name = at if self.names is None else repr(self.names[at])
-                    raise ModelError(
-                        f"the column {name} holds something that is not a number ({error})"
-                    ) from error
-        return out
-
-    def _translated(self, model: Model, wanted: IntArray, places: IntArray) -> Matrix:
-        """Return the features with the positions of levels in the model instead of the data."""
-        taken = _with_zeros(self.matrix, places)
-        out: Matrix = np.array(taken if isinstance(taken, np.ndarray) else taken.toarray())
-        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
-            term, levels = model.curves.get(feature), self.categories.get(at)
-            if isinstance(term, Levels) and term.is_text and levels is not None:
-                found = np.append(term.encoded(levels), np.nan)
-                codes = np.where(np.isnan(out[:, to]), len(levels), out[:, to])
-                out[:, to] = found[codes.astype(np.int64)]
-        return out
-
-
-_numbers = partial(np.asarray, dtype=np.float64)
+    def _numbers(self, term: Curve | None, at: int) -> FloatArray:
+        """Return a column as numbers; of texts, the positions of their levels in the model."""
+        if self.column is None:
+            values, levels = column_values(self.matrix, at), self.categories.get(at)
+            if not isinstance(term, Levels) or not term.is_text or levels is None:
+                return values
+            found = np.append(term.encoded(levels), np.nan)
+            return found[np.where(np.isnan(values), len(levels), values).astype(np.int64)]
+        column = self.column(at)
+        try:
+            if isinstance(term, Levels):
+                return term.encoded(column)
+            return np.asarray(column, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            name = at if self.names is None else repr(self.names[at])
+            raise ModelError(
+                f"the column {name} holds something that is not a number ({error})"
+            ) from error
 
 
 def prepared(model: Model, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:

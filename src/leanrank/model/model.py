@@ -328,9 +328,11 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write the model file; ``"-"`` is standard output. It is never half-written."""
-        from leanrank.model.writing import write_document
+        from leanrank._files import atomic_write
+        from leanrank.model.writing import layout
 
-        write_document(self.to_dict(), path)
+        with atomic_write(path) as stream:
+            stream.write(layout(self.to_dict()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.to_dict() == other.to_dict()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._files import atomic_write
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.errors import InputError
 from leanrank.model.alignment import fill_gaps
@@ -92,13 +91,6 @@ def with_fill(data: RankingData, fill: Mapping[int, float]) -> RankingData:
     return data.with_fields(X=fill_gaps(data.X, fill)) if fill else data
 
 
-def write_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a model document, whole or not at all."""
-    text = layout(document)
-    with atomic_write(path) as stream:
-        stream.write(text)
-
-
 def layout(document: Mapping[str, Any]) -> str:
     """Lay a document out: one curve per line, one provenance entry per line.
 
@@ -150,18 +142,12 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
                 "ranker may come a SimpleImputer that adds and drops no features, and one "
                 "normaliser of leanrank.data, StandardScaler or MaxAbsScaler"
             )
-        names = names or _names_seen_by(step)
+        seen = getattr(step, "feature_names_in_", None)  # of a data frame, not passed on
+        names = names if names or seen is None else tuple(map(str, seen))
     return model.replace(feature_names=names, **changes)
 
 
 def _only_fills(step: Any) -> bool:
     """Return whether a step is a SimpleImputer that keeps the features as they are."""
-    if type(step).__name__ != "SimpleImputer" or step.add_indicator:
-        return False
-    return not np.isnan(step.statistics_).any()
-
-
-def _names_seen_by(step: Any) -> tuple[str, ...] | None:
-    """Names that the first step saw in a data frame but did not pass on to the ranker."""
-    names = getattr(step, "feature_names_in_", None)
-    return None if names is None else tuple(map(str, names))
+    simple = type(step).__name__ == "SimpleImputer" and not step.add_indicator
+    return simple and not np.isnan(step.statistics_).any()
