@@ -35,8 +35,8 @@ MARK = "°"
 HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
 Parts: TypeAlias = tuple[RankingData, RankingData, RankingData]
 OTHERS = ("used", "fit s", "search s", "score ms")
-"""The columns after the measures: features used, seconds of the chosen fit and of the search, and
-milliseconds to score a thousand documents; all are means over the splits."""
+"""The columns after the measures, means over the splits: features used, seconds of the chosen fit
+and of the search before it, and milliseconds to score a thousand documents."""
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,36 @@ class Outcome:
         assert self.candidate is not None
         return self.candidate
 
+    def figures(self) -> dict[str, float]:
+        """Return what is shown beside the measures."""
+        return {
+            "features": self.chosen.n_features,
+            "fit_seconds": self.chosen.seconds or 0.0,
+            "search_seconds": self.chosen.search_seconds,
+            "predict_seconds_per_1000": self.predict_seconds,
+        }
+
 
 @dataclass(frozen=True)
 class Row:
-    """One system on all splits of a set: means of the means of each split.
+    """One system on all splits of a set.
 
     Attributes
     ----------
+    means : dict of str to float
+        Of each measure, the mean of the means of each split.
     worse : dict of str to float
         For each measure the p-value of being worse than the best system by chance, corrected for
         the number of systems (Holm); absent for the best.
+    figures : dict of str to float
+        ``Outcome.figures``, the mean over the splits.
     """
 
     system: str
     title: str
     means: dict[str, float]
     worse: dict[str, float]
-    n_features: float
-    fit_seconds: float
-    search_seconds: float
-    predict_seconds: float
+    figures: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -140,10 +150,7 @@ class ComparedSet:
                 title=title(name),
                 means={m: _mean_of_means(mine, m) for m in self.measures},
                 worse={m: tests[m][name] for m in self.measures if name in tests[m]},
-                n_features=float(np.mean([o.chosen.n_features for o in mine])),
-                fit_seconds=float(np.mean([o.chosen.seconds or 0.0 for o in mine])),
-                search_seconds=float(np.mean([o.chosen.search_seconds for o in mine])),
-                predict_seconds=float(np.mean([o.predict_seconds for o in mine])),
+                figures={key: _mean(o.figures()[key] for o in mine) for key in mine[0].figures()},
             )
             for name, mine in done.items()
         ]
@@ -226,13 +233,8 @@ def head(measure: str) -> str:
 def cells(row: Row, measures: Sequence[str]) -> list[str]:
     """Return the texts of a row, with a mark where it is significantly worse than the best."""
     values = [f"{row.means[m]:.4f}{MARK * (row.worse.get(m, 1.0) < SIGNIFICANT)}" for m in measures]
-    return [
-        *values,
-        f"{row.n_features:.1f}",
-        seconds(row.fit_seconds),
-        seconds(row.search_seconds),
-        seconds(1000 * row.predict_seconds),
-    ]
+    used, fit, search, score = row.figures.values()
+    return [*values, f"{used:.1f}", seconds(fit), seconds(search), seconds(1000 * score)]
 
 
 def seconds(value: float) -> str:
@@ -285,20 +287,15 @@ def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
     return {
         "sets": [
             {
-                "name": one.name,
-                "convention": one.convention,
-                "choose_by": one.choose_by,
-                "problems": one.problems,
+                **{
+                    key: getattr(one, key)
+                    for key in ("name", "convention", "choose_by", "problems")
+                },
                 "systems": [
                     {
-                        "system": row.system,
-                        "title": row.title,
-                        "means": row.means,
+                        **{key: getattr(row, key) for key in ("system", "title", "means")},
                         "p_worse": row.worse,
-                        "features": row.n_features,
-                        "fit_seconds": row.fit_seconds,
-                        "search_seconds": row.search_seconds,
-                        "predict_seconds_per_1000": row.predict_seconds,
+                        **row.figures,
                         "splits": [_split(o) for o in one.outcomes if o.system == row.system],
                     }
                     for row in one.rows
@@ -315,11 +312,8 @@ def _split(o: Outcome) -> dict[str, Any]:
         "validation": o.chosen.value,
         "parameters": to_json_values(dict(o.chosen.parameters)),
         "means": {m: mean_of(v) for m, v in o.per_query.items()},
-        "features": o.chosen.n_features,
+        **o.figures(),
         "trials": o.chosen.n_trials,
-        "fit_seconds": o.chosen.seconds,
-        "search_seconds": o.chosen.search_seconds,
-        "predict_seconds_per_1000": o.predict_seconds,
         "notes": list(o.chosen.notes),
     }
 
@@ -393,8 +387,12 @@ def _run(
     return Outcome(system, fold, chosen, found.per_query, per_thousand, scaled)
 
 
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
 def _mean_of_means(outcomes: Sequence[Outcome], measure: str) -> float:
-    return float(np.mean([mean_of(outcome.per_query[measure]) for outcome in outcomes]))
+    return _mean(mean_of(outcome.per_query[measure]) for outcome in outcomes)
 
 
 def _all_queries(outcomes: Sequence[Outcome], measure: str) -> FloatArray:
