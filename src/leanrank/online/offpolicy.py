@@ -1,4 +1,4 @@
-"""What an old click log says about a new ranker: counterfactual evaluation.
+"""Estimate the clicks of a new ranker from the log of another: counterfactual evaluation.
 
 The log is a table with one row per document shown, as ``leanrank.data.read_clicks`` reads it:
 

@@ -208,15 +208,13 @@ class OnlineRanker:
         to weights that are not finite is refused, and the state stays as it was.
         """
         length = len(shown.documents)
-        clicked, state = _clicks(clicks, length), self.state
-        moving = (state.w, state.v, state.s, state.counts)
-        before = [each.copy() for each in moving]
-        learn(self.rule, state, shown.block, shown.slate, length, clicked)
+        clicked, before = _clicks(clicks, length), self.state
+        self.state = LearnerState._make(each.copy() for each in before)
+        learn(self.rule, self.state, shown.block, shown.slate, length, clicked)
         try:
             self.check_finite()
         except InputError:
-            for now, then in zip(moving, before, strict=True):
-                now[...] = then
+            self.state = before
             raise
 
     def check_finite(self) -> None:

@@ -17,7 +17,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
-LOWEST = -600.0  # a lower score than the best less this counts as this: its exponential is no zero
+LOWEST = -600.0  # of a score less the best; lower ones are raised to it, or exponentials are zero
 
 METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd")
 SPD, LCRA, PDGD, IPS, DBGD = range(len(METHODS))

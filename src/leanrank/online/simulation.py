@@ -60,7 +60,7 @@ class Simulation:
     Attributes
     ----------
     at : array of int64
-        Numbers of lists after which the learner was looked at.
+        Checkpoints: numbers of lists after which weights were kept.
     ndcg : array
         NDCG of every list that was shown; 0 where nothing is relevant.
     weights : array of shape (len(at), features)
@@ -74,13 +74,13 @@ class Simulation:
     cumulative: float
 
     def online(self) -> FloatArray:
-        """Return the mean NDCG of the lists since the place before, at each place."""
+        """Return the mean NDCG of the lists since the last checkpoint, for each."""
         ends = np.concatenate(([0], self.at))
         sums = np.concatenate(([0.0], np.cumsum(self.ndcg)))[ends]
         return np.asarray(np.diff(sums) / np.diff(ends))
 
     def offline(self, data: RankingData, measure: str = "ndcg@10") -> FloatArray:
-        """Return the mean measure of the weights on other queries, at each place.
+        """Return the mean measure of the weights on other queries, for each checkpoint.
 
         Equal scores count as in all their orders on average, so weights of zero are random lists.
         """
@@ -143,8 +143,8 @@ def simulate(
     length = ranker.rule.length
     pool = make_collection(data, length) if isinstance(data, RankingData) else data
     n_queries = check_whole("n_queries", n_queries)
-    places = looks(n_queries) if at is None else np.unique(np.asarray(at, dtype=np.int64))
-    if len(places) == 0 or places[0] < 1 or places[-1] > n_queries:
+    checkpoints = looks(n_queries) if at is None else np.unique(np.asarray(at, dtype=np.int64))
+    if len(checkpoints) == 0 or checkpoints[0] < 1 or checkpoints[-1] > n_queries:
         raise InputError(f"at must hold numbers of lists from 1 to n_queries={n_queries}")
     sizes = np.diff(pool.query_ptr)
     if pool.query_ptr[-1] * ranker.n_features != len(pool.values) or sizes.min(initial=1) < 1:
@@ -158,15 +158,15 @@ def simulate(
             "counted from 0"
         )
     ndcg = np.zeros(n_queries)
-    weights = np.zeros((len(places), ranker.n_features))
+    weights = np.zeros((len(checkpoints), ranker.n_features))
     slate = new_slate(ranker.rule, ranker.state, int(sizes.max()))
     _run(
         ranker.rule, ranker.state, pool, user.tables,
         new_state(random_state, stream=4), np.uint64(new_state(random_state, stream=5)[0]),
-        places, ndcg, weights, slate,
+        checkpoints, ndcg, weights, slate,
     )  # fmt: skip
     ranker.check_finite()
-    return Simulation(places, ndcg, weights, float(ndcg @ DISCOUNT ** np.arange(n_queries)))
+    return Simulation(checkpoints, ndcg, weights, float(ndcg @ DISCOUNT ** np.arange(n_queries)))
 
 
 def looks(n_queries: int, per_decade: int = 10) -> IntArray:
@@ -181,7 +181,7 @@ def looks(n_queries: int, per_decade: int = 10) -> IntArray:
 
 @kernel
 def _run(  # type: ignore[no-untyped-def]
-    rule, state, pool, tables, queries, click_seed, places, ndcg, weights, slate
+    rule, state, pool, tables, queries, click_seed, checkpoints, ndcg, weights, slate
 ):
     n_features, n_views, looked = state.w.shape[1], len(state.w), 0
     grades = np.zeros(rule.length, dtype=np.int64)
@@ -204,8 +204,8 @@ def _run(  # type: ignore[no-untyped-def]
         key = list_key(click_seed, t)
         draw_clicks(tables, grades[:length], key, clicks[:length])
         learn(rule, state, block, slate, length, clicks)
-        if t + 1 == places[looked]:
+        if t + 1 == checkpoints[looked]:
             for v in range(n_views):
                 for j in range(n_features):
                     weights[looked, j] += state.w[v, j] / n_views
-            looked = min(looked + 1, len(places) - 1)
+            looked = min(looked + 1, len(checkpoints) - 1)

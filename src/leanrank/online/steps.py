@@ -19,7 +19,7 @@ MIN_PROPENSITY = 0.01
 
 @partial(kernel, inline="always")
 def learn(rule, state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
-    """Change the weights by what the clicks on a slate say; none says nothing."""
+    """Change the weights by the clicks on a slate; without clicks, they stay."""
     state.counts[LISTS] += 1
     n_clicks = 0
     for slot in range(length):

@@ -1,4 +1,4 @@
-"""Users, simulated and fitted: what they look at, what they click, when they stop.
+"""Click models, simulated and fitted: what users look at, what they click, when they stop.
 
 A user reads a list from the top. At each rank they look at the document or not, click what they
 look at or pass over it, and then go on or stop. Published click models differ in what these three
@@ -350,7 +350,7 @@ def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
     """Return what a log holds per document shown as an array of shape (n_lists, depth)."""
     number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
     last = int(log.position.max())
-    if log.n_lists * last > 100 * len(log.position) + 10**7:  # a table of nothing would fill memory
+    if log.n_lists * last > 100 * len(log.position) + 10**7:  # a table of gaps would fill memory
         raise InputError(
             f"the click log goes down to position {last:,} but shows few documents per list: "
             "leave out lists with large gaps"
