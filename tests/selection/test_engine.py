@@ -25,7 +25,7 @@ from leanrank.selection import (
     run_space,
     system_names,
 )
-from leanrank.selection.engine import fit_beside, make_ranker, run_setting
+from leanrank.selection.engine import fit_beside, fitted, make_ranker, run_setting
 from leanrank.selection.systems import fit_lightgbm, fit_xgboost
 from leanrank.selection.trials import Task, fit_support, run_trial
 
@@ -194,13 +194,16 @@ def test_systems_with_curves_count_features_and_place_them():
     data = RankingData(X, y, np.arange(400) // 10, feature_names=[f"x{j}" for j in range(6)])
     task = Task(data, data)
     system = get_system("domination-curves")
+    space = replace(system.tuning, sweep=AlphaPath(n_alphas=6))
     setting = {"normalize": "query", "group_ratio": 0.5}
+    ranker = make_ranker(space, {**space.fixed, **setting}, task.judge)
     columns = np.array([1, 4, 5])
-    found = run_trial(
-        task, replace(system.tuning, sweep=AlphaPath(n_alphas=6)), setting, columns=columns
-    )
-    assert {one.n_features for one in found} <= {1, 2, 3}
-    assert all(set(one.model.indices) <= {1, 4, 5} for one in found)
+    placed = [m for _, m, _ in fitted(space.sweep, ranker, task.whole, columns=columns)]
+    sizes = {m.n_nonzero for m in placed}
+    assert max(sizes) >= 1
+    assert sizes <= {0, 1, 2, 3}
+    assert all(set(m.indices) <= {1, 4, 5} for m in placed)
+    found = run_trial(task, space, setting)
     best = max(found, key=lambda one: one.score("ndcg@10"))
     assert 4 in best.model.indices
     assert best.model.feature_names == data.feature_names

@@ -1,4 +1,4 @@
-"""Models among which one is chosen: what each is, costs, and is worth on every held-out query.
+"""Fitted models with their sizes, costs and measures on held-out queries, and a choice among them.
 
 The accuracy–sparsity front holds the models that no other beats; ``choose`` returns the best within
 limits.
@@ -32,8 +32,8 @@ class Candidate:
     parameters : dict
         Of the ranker.
     model : Model
-        Fitted on the training part. It scores features as they come: a normaliser that its ranker
-        saw them through is part of it. Of another library, an object with ``predict``.
+        Fitted on the training part. It takes unscaled features, as it has the normaliser of its
+        ranker. Of another library, an object with ``predict``.
     values : dict of str to array
         Each measure on every query of the validation part; NaN where it is undefined.
     n_features : int
@@ -233,18 +233,18 @@ def choose(
             "no model ranks anything: all weights are zero or not finite; try other parameters, or "
             "bring the features to one scale"
         )
-    wishes = dict(min_measure or {})
-    slim = [one for one in listed if within_limits(one, max_features, max_cost)]
-    good = [one for one in slim if _reaches(one, wishes)]
+    bounds = dict(min_measure or {})
+    small = [one for one in listed if within_limits(one, max_features, max_cost)]
+    good = [one for one in small if _reaches(one, bounds)]
     if not good:
         limits = {"max_features": max_features, "max_cost": max_cost}
-        raise InputError(_nearest(listed, slim, limits, wishes))
+        raise InputError(_nearest(listed, small, limits, bounds))
     sign = better_sign(measure)
 
     def size_first(one: Candidate) -> tuple[float, ...]:
         return one.n_features, one.cost, -sign * one.score(measure)
 
-    if wishes and max_features is None and max_cost is None:
+    if bounds and max_features is None and max_cost is None:
         return min(good, key=size_first)
     best = min(good, key=lambda one: (-sign * one.score(measure), one.n_features, one.cost))
     if rule == "best":
@@ -254,9 +254,9 @@ def choose(
     return min(near, key=size_first)
 
 
-def _reaches(one: Candidate, wishes: Mapping[str, float]) -> bool:
+def _reaches(one: Candidate, bounds: Mapping[str, float]) -> bool:
     """Return whether measures are at least the wanted values; errors, at most."""
-    return all(better_sign(m) * (one.score(m) - wanted) >= 0 for m, wanted in wishes.items())
+    return all(better_sign(m) * (one.score(m) - wanted) >= 0 for m, wanted in bounds.items())
 
 
 def bootstrap_interval(values: FloatArray) -> tuple[float, float]:
@@ -289,9 +289,9 @@ def within_limits(one: Candidate, max_features: int | None, max_cost: float | No
 
 def _nearest(
     listed: Sequence[Candidate],
-    slim: Sequence[Candidate],
+    small: Sequence[Candidate],
     limits: Mapping[str, float | None],
-    wishes: Mapping[str, float],
+    bounds: Mapping[str, float],
 ) -> str:
     """Return a sentence on what comes nearest to limits that nothing meets."""
     given = ", ".join(f"{name}={value:g}" for name, value in limits.items() if value is not None)
@@ -300,16 +300,16 @@ def _nearest(
     def size(one: Candidate) -> str:
         return counted(one.n_features, "feature") + f" at a cost of {one.cost:g}" * priced
 
-    if not slim:
+    if not small:
         smallest = min(listed, key=lambda one: (one.n_features, one.cost))
         cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
         other = "" if cheapest is smallest else f", the cheapest {size(cheapest)}"
         return f"no model was found with {given}: the smallest has {size(smallest)}{other}"
-    wanted = ", ".join(f"{name} {value:g}" for name, value in wishes.items())
-    best = {name: choose(slim, measure=name) for name in wishes}
+    wanted = ", ".join(f"{name} {value:g}" for name, value in bounds.items())
+    best = {name: choose(small, measure=name) for name in bounds}
     found = [f"{name} is {one.score(name):.4g} with {size(one)}" for name, one in best.items()]
-    able = [one for one in listed if _reaches(one, wishes)]
-    least = min(able, key=lambda one: (one.n_features, one.cost), default=None)
+    reaching = [one for one in listed if _reaches(one, bounds)]
+    least = min(reaching, key=lambda one: (one.n_features, one.cost), default=None)
     more = "" if least is None else f"; reaching {wanted} takes {size(least)}"
     within = f", {given}" if given else ""
     return f"no model reaches {wanted}{within}: the best {' and '.join(found)}{more}"

@@ -14,20 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
-from leanrank.rankers.path import alpha_grid
 from leanrank.registry import AlphaPath, Sizes
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.engine import Split, fitted
+from leanrank.selection.engine import Split, fitted, fixed_strengths
 from leanrank.selection.folds import Fold, ranking_data, whole_query_folds
-
-RIDGE_ALPHAS = (1e2, 1e-6)
-"""Range of a path when no strength empties the model. Losses are means, so it suits data of any
-size."""
 
 
 def cross_validate_path(
@@ -95,7 +89,9 @@ def cross_validate_path(
     known = ranker.get_params()
     sweep: AlphaPath | Sizes
     if hasattr(ranker, "path") and "alpha" in known:
-        sweep = AlphaPath(alphas=_strengths(ranker, data, alphas, n_alphas, alpha_min_ratio))
+        given = None if alphas is None else tuple(sorted(map(float, alphas), reverse=True))
+        sweep = AlphaPath(given, n_alphas, alpha_min_ratio)
+        sweep = fixed_strengths(sweep, ranker, Split(data, data))
     elif "n_features_to_select" in known:
         most = known["n_features_to_select"]
         sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
@@ -132,25 +128,6 @@ def cross_validate_path(
         n_splits=min(len(folds), max(1, round(len(folds) * data.n_queries / max(1, tested)))),
         convention=convention,
     )
-
-
-def _strengths(
-    ranker: Any,
-    data: RankingData,
-    alphas: Iterable[float] | None,
-    n_alphas: int,
-    alpha_min_ratio: float,
-) -> tuple[float, ...]:
-    """Return the strengths for all folds, largest first."""
-    if alphas is not None:
-        return tuple(sorted(map(float, alphas), reverse=True))
-    top = ranker.alpha_max(data) if hasattr(ranker, "alpha_max") else np.inf
-    if top == 0.0:
-        raise InputError("no penalised feature enters at any alpha: give the path its alphas")
-    if np.isfinite(top):
-        return tuple(alpha_grid(top, n_alphas, alpha_min_ratio).tolist())
-    first, last = RIDGE_ALPHAS
-    return tuple(alpha_grid(first, n_alphas, last / first).tolist())
 
 
 def _by_query(

@@ -1,7 +1,7 @@
-"""Fit what a space offers, and choose among it: the engine of every search.
+"""Fit the models of a space, and choose one: the engine of every search.
 
-Rankers see features through a normaliser. A candidate's model is joined with it (``Split.joined``),
-so that it scores features as they come.
+Rankers are fitted to normalised features. A candidate's model is joined with the normaliser
+(``Split.joined``), so that it takes unscaled features.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from leanrank.registry import AlphaPath, Fits, Front, Sizes, Space
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 
+RIDGE_ALPHAS = (1e2, 1e-6)
+"""Range of a path when no strength empties the model. Losses are means, so it suits data of any
+size."""
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -38,7 +42,7 @@ class Split:
     Parameters
     ----------
     train, validation : RankingData
-        With features as they come.
+        With unscaled features.
     measure : str or tuple of str, default="map"
         As ``leanrank.metrics.evaluate`` takes it; of several the mean counts. A ranker that
         measures validation data itself, to stop early, uses the same.
@@ -92,7 +96,7 @@ class Split:
     def joined(
         self, model: Model, ranker: Any = None, parameters: Mapping[str, Any] | None = None
     ) -> Model:
-        """Return a model of scaled features as one of features as they come.
+        """Return a model of scaled features as one of unscaled features.
 
         Lines carry the normaliser; curves and steps have their cuts in the units of the features,
         unless these are normalised per query. A model of a path gets its names and its provenance
@@ -247,13 +251,16 @@ def fitted(
         yield own, model, scores
 
 
-def fixed_strengths(sweep: Any, ranker: Any, split: Split, columns: IntArray | None = None) -> Any:
+def fixed_strengths(sweep: Any, ranker: Any, split: Split) -> Any:
     """Return a sweep with the strengths of all training data, to fit parts of them alike."""
     if not isinstance(sweep, AlphaPath) or sweep.alphas is not None:
         return sweep
-    train = split.scaled[0] if columns is None else some_columns(split.scaled[0], columns)
-    top = ranker.alpha_max(train, **split.weights)
-    return AlphaPath(alphas=tuple(alpha_grid(top, sweep.n_alphas, sweep.alpha_min_ratio).tolist()))
+    top, ratio = np.inf, sweep.alpha_min_ratio
+    if hasattr(ranker, "alpha_max"):
+        top = ranker.alpha_max(split.scaled[0], **split.weights)
+    if np.isinf(top):
+        top, ratio = RIDGE_ALPHAS[0], RIDGE_ALPHAS[1] / RIDGE_ALPHAS[0]
+    return AlphaPath(tuple(alpha_grid(top, sweep.n_alphas, ratio).tolist()))
 
 
 def same_strength(ranker: Any) -> dict[str, Any]:

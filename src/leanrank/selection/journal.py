@@ -26,7 +26,7 @@ from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.costs import Costs
 
-VERSION = 3
+VERSION = 4
 
 
 class Journal:

@@ -57,7 +57,7 @@ class Study:
         In the order in which they were found.
     chosen : Candidate
     training, validation : RankingData
-        With features as they come. ``Candidate.values`` are about the queries of ``validation``.
+        With unscaled features. ``Candidate.values`` are about the queries of ``validation``.
         Without a validation part it is the training data, every query judged by a model that was
         fitted without it.
     measures : tuple of str

@@ -15,14 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._jit import kernel_view
-from leanrank._typing import BoolArray, FloatArray, IntArray
-from leanrank.data.matrices import has_gaps
+from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
-from leanrank.losses.base import Labels
-from leanrank.losses.squared import SquaredLoss
 from leanrank.metrics.judge import Judge, better_sign, ranks_something
 from leanrank.model import Model
 from leanrank.registry import Fits, Front, Space
@@ -37,7 +33,6 @@ from leanrank.selection.engine import (
     same_strength,
 )
 from leanrank.selection.folds import Fold, QueryKFold, whole_query_folds
-from leanrank.solvers.least_squares.centred import Centred
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +42,15 @@ class Task:
     Attributes
     ----------
     training : RankingData
-        With features as they come.
+        With unscaled features.
     validation : RankingData or None
         None: models are judged on the training queries only, each by a model fitted without it.
     measure : str
         The measure that is reported, and by which rankers stop early.
     measures : tuple of str
         All that are measured.
-    kept : tuple of str
-        Those that are kept for the training queries as well: what a choice can go by.
+    training_measures : tuple of str
+        Those that are measured on the training queries as well: what a choice can go by.
     convention : str
     costs : Costs or None
     n_jobs : int
@@ -65,7 +60,7 @@ class Task:
         do not affect it.
     gain_weight : array or None
         As for ``fit``: one weight per training document.
-    beat : callable
+    check_time : callable
         Called repeatedly while fitting, with whether the fit must end with a model; may raise
         OutOfTimeError.
     choose_by : str
@@ -78,13 +73,13 @@ class Task:
     validation: RankingData | None
     measure: str = "ndcg@10"
     measures: tuple[str, ...] = ("ndcg@10",)
-    kept: tuple[str, ...] = ("ndcg@10",)
+    training_measures: tuple[str, ...] = ("ndcg@10",)
     convention: str = "standard"
     costs: Costs | None = None
     n_jobs: int | None = 1
     scale: str | None = None
     gain_weight: FloatArray | None = None
-    beat: Callable[[bool], None] = field(default=lambda needed: None)
+    check_time: Callable[[bool], None] = field(default=lambda needed: None)
     choose_by: str = "ndcg@10"
     max_features: int | None = None
     max_cost: float | None = None
@@ -151,113 +146,69 @@ class Task:
             whole[self.rows(fold.test)] = some
         if not np.isfinite(whole).all():
             return None
-        measures = self.measures if self.validation is None else self.kept
+        measures = self.measures if self.validation is None else self.training_measures
         if len(left_out):
             seen = self.judge.per_query(self.training, whole, measures)
         if self.validation is None:
             return seen, {}
         return self.judge.per_query(self.validation, scores, self.measures), seen
 
-    def products(self, pool: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return for each group the products of centred features, and those with the labels."""
-        training = self.whole.scaled[0]  # all on one scale, to be added up
-
-        def view(values: Any) -> Any:
-            return None if values is None else kernel_view(values)
-
-        weights = view(training.sample_weight), view(training.query_weight)
-        labels = Labels(view(training.y), view(training.query_ptr), *weights)
-        X = _without_gaps(training.X[:, pool])
-        whole = Centred.from_plan(X, SquaredLoss().prepare(labels))
-        columns = whole.features(np.arange(len(pool)))
-        groups = [self.rows(fold.test) for fold in self.folds]
-        parts = [np.ascontiguousarray(columns[:, rows]) for rows in groups]
-        grams = [part @ part.T for part in parts]
-        targets = [part @ whole.target[rows] for part, rows in zip(parts, groups, strict=True)]
-        return np.array(grams), np.array(targets)
-
-    def linear_values(self, support: IntArray, weights: FloatArray) -> FloatArray:
-        """Measure weights of some features: rows for each group left out, and one for all."""
-        scores = np.empty(len(self.training))
-        for fold, part, w in zip(self.folds, self.parts, weights, strict=False):
-            scores[self.rows(fold.test)] = _without_gaps(part.scaled[1].X[:, support]) @ w
-        wanted = (self.choose_by,)
-        values = self.judge.per_query(self.training, scores, wanted)[self.choose_by]
-        if self.validation is None:
-            return values
-        on_validation = _without_gaps(self.whole.scaled[1].X[:, support]) @ weights[-1]
-        more = self.judge.per_query(self.validation, on_validation, wanted)[self.choose_by]
-        return np.concatenate([values, more])
-
-
-def _without_gaps(X: Any) -> Any:
-    """Return features with zeros for missing values, for the quick fits that filter supports."""
-    if not has_gaps(X):
-        return X
-    if isinstance(X, np.ndarray):
-        return np.where(np.isnan(X), 0.0, X)
-    filled = X.copy()
-    filled.data[np.isnan(filled.data)] = 0.0
-    return filled
-
 
 class OutOfTimeError(Exception):
     """The budget ended in the middle of a trial, which is given up."""
 
 
-def run_trial(
-    task: Task, space: Space, setting: Mapping[str, Any], *, columns: IntArray | None = None
-) -> list[Candidate]:
-    """Fit and judge all models of one setting, optionally on some columns only."""
+def run_trial(task: Task, space: Space, setting: Mapping[str, Any]) -> list[Candidate]:
+    """Fit and judge all models of one setting."""
     started = time.perf_counter()
     parameters = {**space.fixed, **setting}
+    front = isinstance(space.sweep, Front)
     chosen: dict[str, Any] = {}  # by the fit to all queries, to be repeated without a group
 
-    def make(needed: bool, n_jobs: int | None = 1) -> Any:
+    def make(part: Split) -> Any:
+        whole = part is task.whole
+        n_jobs = task.n_jobs if whole and front else 1
         ranker = make_ranker(space, {**parameters, **chosen}, task.judge, n_jobs)
         if "callback" in ranker.get_params():
-            ranker.set_params(callback=lambda entry: task.beat(needed))
+            ranker.set_params(callback=lambda entry: task.check_time(whole))
         return ranker
 
-    def fit(ranker: Any, part: Split) -> list[Any]:
-        return list(fitted(sweep, ranker, part, alone=True, columns=columns))
-
-    def fit_without(part: Split) -> list[Any] | None:
+    def fit(part: Split) -> list[Any] | None:
         try:
-            task.beat(False)
-            return fit(make(False), part)
+            if part is not task.whole:
+                task.check_time(False)
+            made = ranker if part is task.whole else make(part)
+            return list(fitted(sweep, made, part, alone=True))
         except OutOfTimeError:
+            if part is task.whole:
+                raise
             return None
 
-    executor, parts = make_executor(task.n_jobs), task.parts
-    whole: Any
-    left_out: list[Any]
+    executor = make_executor(task.n_jobs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the extremes of a grid may not converge
-        ranker = make(True, task.n_jobs if isinstance(space.sweep, Front) else 1)
+        ranker = make(task.whole)
         # the same strengths in all groups, whatever their own would be
-        sweep = fixed_strengths(space.sweep, ranker, task.whole, columns)
-        if isinstance(sweep, Front):
-            whole = fit(ranker, task.whole)
+        sweep = fixed_strengths(space.sweep, ranker, task.whole)
+        if front:
+            whole = fit(task.whole)
             chosen |= same_strength(ranker)
-            left_out = executor.map(fit_without, parts)
+            left_out = executor.map(fit, task.parts)
         else:
-            whole, *left_out = executor.map(
-                lambda part: fit(ranker, task.whole) if part is None else fit_without(part),
-                [None, *parts],
-            )
-        task.beat(True)
-        if None in left_out:
-            left_out = []  # there was no time for them, and these are the only models
+            whole, *left_out = executor.map(fit, [task.whole, *task.parts])
+        task.check_time(True)
+    assert whole is not None
+    if None in left_out:
+        left_out = []  # there was no time for them, and these are the only models
     seconds = (time.perf_counter() - started) / max(1, len(whole))
 
     def judged(at: int) -> Candidate | None:
         own, model, scores = whole[at]
         own = {**parameters, **own}
-        twins = [_twin(sweep, own, at, models) for models in left_out]
-        if not model.n_nonzero or any(twin is None for twin in twins):
+        alike = [_scores_alike(sweep, own, at, models) for models in left_out]
+        if not model.n_nonzero or any(one is None for one in alike):
             return None
-        values = task.values(scores, twins)  # type: ignore[arg-type]
+        values = task.values(scores, alike)  # type: ignore[arg-type]
         if values is None:
             return None
         model = task.whole.joined(model, ranker, own)
@@ -267,11 +218,11 @@ def run_trial(
     return [one for one in executor.map(judged, range(len(whole))) if one is not None]
 
 
-def _twin(sweep: Any, own: Mapping[str, Any], at: int, models: Any) -> FloatArray | None:
-    """Return the scores of the model without a group that is like one of all queries.
+def _scores_alike(sweep: Any, own: Mapping[str, Any], at: int, models: Any) -> FloatArray | None:
+    """Return the scores of the model that, fitted without a group, matches one of all queries.
 
-    It has the same position, but on a front the largest size that is allowed: there the sizes of
-    two fits differ.
+    It has the same position in the sweep. On a front, where the sizes of two fits differ, it is the
+    largest that is no larger.
     """
     if isinstance(sweep, Front):
         sizes = [each["max_features"] for each, _, _ in models]
@@ -283,26 +234,20 @@ def _twin(sweep: Any, own: Mapping[str, Any], at: int, models: Any) -> FloatArra
 def fit_support(task: Task, chosen: Candidate) -> Model:
     """Fit a candidate's ranker, with its parameters and features, to both parts of the data.
 
-    Only its features are offered, so that no limit is exceeded. A boosted model, or one whose fit
-    fails, is returned unchanged.
+    Only its features are offered, so that no limit is exceeded; a greedy search for them is then a
+    ridge. A boosted model, or one whose fit fails, is returned unchanged.
     """
-    boosted = not chosen.model.is_linear and chosen.parameters.get("curves") is None
+    algorithm, parameters = chosen.algorithm, dict(chosen.parameters)
+    boosted = not chosen.model.is_linear and parameters.get("curves") is None
     if boosted or task.validation is None:
         return chosen.model
-    algorithm, parameters = on_given_features(chosen)
-    space = Space(algorithm, parameters, sweep=Fits(stop_early=False))
+    if "n_features_to_select" in parameters:
+        algorithm = "rankrls"
+        parameters = {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}
     both = replace(task.whole, train=joined_sets(task.training, task.validation))
-    ranker = make_ranker(space, parameters, task.judge)
+    ranker = make_ranker(Space(algorithm), parameters, task.judge)
+    columns = chosen.model.indices
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        columns = chosen.model.indices
-        _, model, _ = next(fitted(space.sweep, ranker, both, columns=columns))
+        _, model, _ = next(fitted(Fits(stop_early=False), ranker, both, columns=columns))
     return both.joined(model, ranker, parameters) if model.n_nonzero else chosen.model
-
-
-def on_given_features(chosen: Candidate) -> tuple[str, dict[str, Any]]:
-    """Return ranker and parameters for features that are selected: a greedy search is a ridge."""
-    parameters = dict(chosen.parameters)
-    if "n_features_to_select" not in parameters:
-        return chosen.algorithm, parameters
-    return "rankrls", {k: v for k, v in parameters.items() if k in ("alpha", "normalize")}

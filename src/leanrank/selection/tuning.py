@@ -137,14 +137,14 @@ def tune(
     choice = scale_wanted(data, scale, curves=all(map(_takes_gaps, names)))
     limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
     choose_by = measure if choose_by is None else choose_by
-    kept = tuple(dict.fromkeys([measure, choose_by, *(min_measure or {})]))
+    chosen_by = tuple(dict.fromkeys([measure, choose_by, *(min_measure or {})]))
     task = Task(
         training=data,
         validation=held_out,
         choose_by=choose_by,
         measure=measure,
-        measures=tuple(dict.fromkeys([*kept, *measures])),
-        kept=kept,
+        measures=tuple(dict.fromkeys([*chosen_by, *measures])),
+        training_measures=chosen_by,
         convention=convention,
         costs=costs,
         n_jobs=n_jobs,
@@ -208,20 +208,15 @@ def _settings(
     """List what results depend on, except for how long the search goes on."""
     from leanrank._version import __version__
 
+    parts = {"training data": task.training, "validation data": task.validation}
+    plain = ("scale", "measure", "choose_by", "convention", "measures", "max_features", "max_cost")
     return {
         "version of leanrank": __version__,
-        "scale": task.scale,
-        "training data": fingerprint(task.training),
+        **{name: None if part is None else fingerprint(part) for name, part in parts.items()},
         "feature names": task.training.feature_names,
         "gain_weight": None if task.gain_weight is None else task.gain_weight.tolist(),
-        "validation data": None if task.validation is None else fingerprint(task.validation),
-        "measure": task.measure,
-        "choose_by": task.choose_by,
-        "convention": task.convention,
-        "measures": list(task.measures),
+        **{name: getattr(task, name) for name in plain},
         "systems": list(systems),
-        "max_features": task.max_features,
-        "max_cost": task.max_cost,
         "min_measure": min_measure,
         "costs": None if task.costs is None else [task.costs.unit, *task.costs.each.tolist()],
     }
