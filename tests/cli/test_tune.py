@@ -163,14 +163,14 @@ def test_mistakes_are_one_sentence(run, files, words, message):
 def test_an_interrupt_writes_the_best_so_far(run, files, monkeypatch):
     from leanrank.selection.search import Search
 
-    once = Search._do
+    once = Search._run
 
     def interrupted(self, *what):
         if self.n_done == 2:
             raise KeyboardInterrupt
         return once(self, *what)
 
-    monkeypatch.setattr(Search, "_do", interrupted)
+    monkeypatch.setattr(Search, "_run", interrupted)
     done = run(*WORDS, "--systems", "domination,greedyrankrls,rankrls", "--trials", 9, "--json")
     assert done.code == 130, done.err
     assert json.loads(done.out)["interrupted"] is True

@@ -224,7 +224,7 @@ def test_logs_that_say_too_little_or_hold_absurd_positions_are_refused():
     with pytest.raises(InputError, match="one list"):
         evaluate_policy(read_clicks(log, propensity="propensity"), [0.0, 1.0])
     log["position"] = [1, 10**9]
-    with pytest.raises(InputError, match="up to 1,000,000"):
+    with pytest.raises(InputError, match="up to a million"):
         read_clicks(log)
     many = {key: values * 20 for key, values in log.items()}
     many |= {"session": np.repeat(np.arange(20), 2), "position": [1, 10**6] * 20}

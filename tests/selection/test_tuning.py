@@ -480,7 +480,7 @@ def test_features_are_scaled_and_the_model_takes_raw_ones(parts):
     assert "times that of" in auto.scale_reason
     plain = tune(training, validation, scale="none", systems=["rankrls"], trials=1)
     assert plain.model.normalizer is None
-    with pytest.raises(InputError, match="no normaliser 'huge'"):
+    with pytest.raises(InputError, match="scale='huge' is not known"):
         tune(training, validation, scale="huge")
 
 

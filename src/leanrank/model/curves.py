@@ -161,7 +161,11 @@ class BaseTerm(ABC):
 def _plain(given: Any, texts: bool) -> Any:
     if isinstance(given, (tuple, list, np.ndarray)):
         return tuple(_plain(one, texts) for one in given)
-    return given if texts and isinstance(given, str) else float(given) + 0.0
+    if isinstance(given, str):
+        if not texts:
+            raise ModelError(f"{given!r} is a text where a number is expected")
+        return given
+    return float(given) + 0.0
 
 
 class Curve(BaseTerm):

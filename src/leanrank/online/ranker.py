@@ -208,8 +208,8 @@ class OnlineRanker:
         to weights that are not finite is refused, and the state stays as it was.
         """
         length = len(shown.documents)
-        clicked, before = _clicks(clicks, length), self.state
-        self.state = LearnerState._make(each.copy() for each in before)
+        clicked = _clicks(clicks, length)
+        before = LearnerState._make(each.copy() for each in self.state)
         learn(self.rule, self.state, shown.block, shown.slate, length, clicked)
         try:
             self.check_finite()

@@ -88,7 +88,7 @@ def versioned(name: str, *written: Any) -> str:
     """Return a name with eight digits of what is written under it.
 
     >>> versioned("web", {"bm25": 1.0})
-    'web_2b28ec52'
+    'web_d0363be1'
     """
     return f"{name}_{hashlib.sha256(json.dumps(written).encode()).hexdigest()[:8]}"
 
