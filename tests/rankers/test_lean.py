@@ -266,6 +266,10 @@ def test_numbers_and_dates_that_a_frame_holds_as_objects_are_no_categories(data)
     frame["c0"] = pd.Series([date(2026, 1, 1 + at % 28) for at in range(len(frame))], dtype=object)
     with pytest.raises(InputError, match=r"'c0'.*age in days"):
         LeanRanker().fit(frame, data.y, qid=data.qid)
+    numbered = pd.DataFrame(data.X).astype({0: object})
+    numbered[data.n_features] = np.where(data.X[:, 0] > 0, "a", "b")
+    ranker = LeanRanker(max_pairs=0).fit(numbered, data.y, qid=data.qid)
+    assert list(ranker.feature_names_in_[:2]) == ["0", "1"]
 
 
 def test_linear_gains_of_clicks(data):

@@ -362,18 +362,18 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
-    texts = [name for name in frame.columns if _is_text(frame[name], nw)]
-    for name in frame.columns:
-        if _holds_dates(frame[name], nw):
+    columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))  # named by whatever
+    texts = [name for name, column in columns.items() if _is_text(column, nw)]
+    for name, column in columns.items():
+        if _holds_dates(column, nw):
             raise InputError(
                 f"column {name!r} holds dates: give a number instead, such as the age in days"
             )
     if not texts:
         return None
-    matrix = np.empty((len(frame), len(frame.columns)))
+    matrix = np.empty((len(frame), len(columns)))
     levels: dict[int, Groups] = {}
-    for at, name in enumerate(frame.columns):
-        column = frame[name]
+    for at, (name, column) in enumerate(columns.items()):
         if name in texts:
             values = column.cast(nw.String).to_numpy()
             known = ~column.is_null().to_numpy().astype(bool)
@@ -386,7 +386,7 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
                 raise InputError(
                     f"column {name!r} cannot be read as numbers or texts ({type(error).__name__})"
                 ) from error
-    return matrix, [str(name) for name in frame.columns], levels
+    return matrix, [str(name) for name in columns], levels
 
 
 def _is_text(column: Any, nw: Any) -> bool:
