@@ -35,7 +35,14 @@ from leanrank.rankers.dask import ClusterData
 from leanrank.rankers.knots import directions, find_ramps, n_segments
 from leanrank.rankers.lean_dask import ShardedSearch
 from leanrank.rankers.lean_search import Search, Size
-from leanrank.rankers.lean_structure import Settings, Structure, divided, record_of, terms_of
+from leanrank.rankers.lean_structure import (
+    MANY_DOCUMENTS,
+    Settings,
+    Structure,
+    divided,
+    record_of,
+    terms_of,
+)
 from leanrank.rankers.parameters import SHARE, Constraints, words
 from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.solvers.base import Solution
@@ -96,8 +103,8 @@ class LeanRanker(BaseRanker):
         Most that the features of the model may cost together.
     group_ratio : float or "auto", default="auto"
         Share of the norm of each curve in the penalty; the rest is ℓ1. "auto" is 0.5, or 0.05
-        with up to 32 segments, so that curves may jump, if the held-out loss falls by more than its
-        standard error.
+        with up to 32 segments below 100,000 documents, so that curves may jump, if the held-out
+        loss falls by more than its standard error.
     n_folds : int or "auto", default="auto"
         Folds of queries; "auto" is 5, or one held-out part of a fifth from 3,000 queries on, or
         from 1,000 on with 100,000 documents.
@@ -233,8 +240,6 @@ class LeanRanker(BaseRanker):
                 return at
         return len(sizes) - 1
 
-    # what is prepared
-
     def _loss(self) -> Loss[Any]:
         options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
         loss = get_loss(self.loss, **options)
@@ -313,7 +318,8 @@ class LeanRanker(BaseRanker):
         found = {"curves": made()}
         if found["curves"].ramps.is_bend.any():  # type: ignore[union-attr]
             if self.group_ratio == "auto":
-                found["jumps"] = made(jumps=True)
+                few = X.shape[0] < MANY_DOCUMENTS
+                found["jumps"] = made(jumps=True) if few else replace(found["curves"], jumps=True)
             found["lines"] = replace(found["curves"], straight=True)
         return found
 
@@ -341,8 +347,6 @@ class LeanRanker(BaseRanker):
             if pairs and isinstance(structure.design, RampDesign)
             else False,
         )
-
-    # what is chosen
 
     def _costs(self) -> FloatArray:
         """Return what each feature costs."""
@@ -390,8 +394,6 @@ class LeanRanker(BaseRanker):
         curves, surfaces = terms_of(structure, w, search.settings.of_query)
         more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
         return Model(structure.n_features, curves, surfaces=surfaces, **more)
-
-    # what a user asks for
 
     @property
     def n_features_(self) -> int:
