@@ -176,12 +176,12 @@ class Search:
         strengths = self.settings.strengths
         best: FloatArray | None = None
         known: tuple[int, float] | None = None
-        strongest = len(strengths)
+        bent_at: int | None = None
         for choice, other in self.kinds.items():
             own_at, losses, own = self.path(other, known)
             loss, _ = self.mean_and_error(losses)
             report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})
-            strongest = min(strongest, own_at)
+            bent_at = own_at if bent_at is None else bent_at
             gain, error = (1.0, 0.0) if best is None else self.mean_and_error(best - losses)
             if gain > error:
                 structure, at, best, weights = other, own_at, losses, own
@@ -190,7 +190,8 @@ class Search:
             fold.structure, fold.w, fold.top = structure, w, top
         strength = self.fit_whole(structure, float(strengths[at]))
         if self.settings.max_pairs:  # lines want a weaker penalty than whatever bends
-            strength = self._with_pairs(strongest, report) or strength
+            start = min(at, bent_at or 0) if structure.straight else at
+            strength = self._with_pairs(start, report) or strength
         return strength, self.sizes(strength)
 
     def fit_whole(self, structure: Structure, strength: float) -> float:
@@ -216,13 +217,15 @@ class Search:
         found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
         weights = [w for _, w in found]
         tried = []
-        for strength in map(float, strengths[max(at - 1, 0) : at + 2]):
+        for strength in map(float, strengths[max(at - 1, 0) :]):
             begun = [
                 (fold.problem(structure), self.settings.penalty(structure))
                 for fold, (structure, _) in zip(self.folds, found, strict=True)
             ]
             losses, weights = self._fitted_folds(begun, strength, weights)
             tried.append((self.mean_and_error(losses)[0], strength, weights))
+            if len(tried) > 2 and tried[-1][0] > tried[-2][0]:
+                break
         loss, strength, weights = min(tried, key=lambda each: each[0])
         curves, surfaces = (np.full(len(self.data.y), np.nan) for _ in range(2))
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
