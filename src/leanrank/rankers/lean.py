@@ -65,12 +65,12 @@ EMPHASIS = 0.5
 
 @dataclass(eq=False, repr=False)
 class LeanRanker(BaseRanker):
-    """A small sum of curves, with strength, features and pairs chosen by held-out loss.
+    """A small sum of curves, with strength, features and pairs chosen on held-out queries.
 
     Needs no scaling, no validation part and no grid: it divides the queries into folds, chooses how
     strongly to penalise by the loss on held-out queries, keeps surfaces of two features if they
-    lower that loss, drops the features that are missed least, and fits what it chose to all
-    documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
+    improve held-out rankings, drops the features that are missed least, and fits what it chose to
+    all documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
 
     Parameters
     ----------
