@@ -10,6 +10,9 @@ from leanrank._typing import FloatArray, IntArray
 FEWEST_BY_DIGITS = 1_024
 """Number of documents from which a sort by digits is faster than one by comparison."""
 
+RUN = 20
+"""Number of documents that are sorted by insertion before runs are merged."""
+
 MOST_MOVES = 4
 """Largest mean number of places to move after the sort by digits."""
 
@@ -26,10 +29,7 @@ def sort_scores(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> Non
     if _in_order(u, rows, x):
         return
     if n < FEWEST_BY_DIGITS or not _sort_by_digits(u, begin, rows, x):
-        found = np.argsort(u[begin : begin + n], kind="mergesort")
-        for at in range(n):
-            rows[at] = begin + found[at]
-            x[at] = u[rows[at]]
+        _sort_by_merging(u, begin, rows, x)
 
 
 @kernel
@@ -44,6 +44,40 @@ def _in_order(u: FloatArray, rows: IntArray, x: FloatArray) -> bool:
         x[at] = here
         last, before = here, i
     return True
+
+
+@kernel
+def _sort_by_merging(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> None:
+    """Sort runs by insertion, then merge them; Numba's own sort takes seconds to compile."""
+    n = len(rows)
+    for start in range(0, n, RUN):
+        for at in range(start, min(start + RUN, n)):
+            here, place = u[begin + at], at
+            while place > start and x[place - 1] > here:
+                x[place], rows[place] = x[place - 1], rows[place - 1]
+                place -= 1
+            x[place], rows[place] = here, begin + at
+    if n <= RUN:
+        return
+    scores, numbers = np.empty(n), np.empty(n, np.int64)  # of the left of two runs
+    width = RUN
+    while width < n:
+        for start in range(0, n - width, 2 * width):
+            for at in range(width):
+                scores[at], numbers[at] = x[start + at], rows[start + at]
+            left, right, end, at = 0, start + width, min(start + 2 * width, n), start
+            while left < width and right < end:
+                if x[right] < scores[left]:
+                    x[at], rows[at] = x[right], rows[right]
+                    right += 1
+                else:
+                    x[at], rows[at] = scores[left], numbers[left]
+                    left += 1
+                at += 1
+            while left < width:
+                x[at], rows[at] = scores[left], numbers[left]
+                left, at = left + 1, at + 1
+        width *= 2
 
 
 @kernel
