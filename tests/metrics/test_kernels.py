@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leanrank.metrics import CONVENTIONS, evaluate
-from leanrank.metrics._order import ideal_gains, sort_descending
+from leanrank.metrics._order import sort_descending
 
 LIST_MEASURES = [
     "ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "dcg", "dcg@2", "mean_ndcg", "map", "map@2",
@@ -262,11 +262,15 @@ def test_pairs_are_counted_as_if_they_were_listed(n_levels):
 
 @pytest.mark.parametrize("n_levels", [3, 64, 65, 1000])
 def test_ideal_order_by_counting_and_by_sorting(n_levels):
-    codes = np.random.default_rng(1).integers(0, n_levels, 40)
-    order, spare = np.empty((2, 64), dtype=np.int64)
-    ideal, spare_ideal = np.empty((2, 64))
-    gains = np.sqrt(np.arange(n_levels))
-    for depth in (40, 7):
-        ideal[:] = -1.0
-        ideal_gains(codes, gains, depth, ideal, order, spare_ideal, spare)
-        assert ideal[:depth].tolist() == sorted(gains[codes].tolist(), reverse=True)[:depth]
+    rng = np.random.default_rng(1)
+    qid, scores = np.repeat([0, 1, 2], [40, 3, 37]), rng.normal(size=80)
+    y = rng.integers(0, n_levels, 80)
+    y[0] = n_levels - 1
+    discounts = 1 / np.log2(np.arange(40) + 2)
+    for k in (40, 7):
+        found = evaluate(y, scores, qid, measures=f"ndcg@{k}", gain="linear").per_query[f"ndcg@{k}"]
+        for q in range(3):
+            own, n = y[qid == q], min(k, int((qid == q).sum()))
+            ranked, best = own[np.argsort(-scores[qid == q])], np.sort(own)[::-1]
+            expected = ranked[:n] @ discounts[:n] / (best[:n] @ discounts[:n])
+            assert found[q] == pytest.approx(expected, rel=1e-12)

@@ -18,13 +18,17 @@ from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import (
     AP,
+    AUC,
     ERR,
     MEAN_NDCG,
     NDCG,
     PRECISION,
     RECALL,
     Measure,
+    Terms,
 )
+
+FEW_LEVELS = 64
 
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
@@ -63,8 +67,6 @@ def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray,
 
 def label_codes(labels: FloatArray) -> tuple[IntArray, FloatArray]:
     """Number the label levels from low to high; small whole labels are their own numbers."""
-    from leanrank.metrics._kernels import FEW_LEVELS
-
     if len(labels) and labels.min() >= 0 and labels.max() < FEW_LEVELS:
         codes = labels.astype(np.int64)
         if np.array_equal(codes, labels):
@@ -87,36 +89,38 @@ def tie_order(query_ptr: IntArray, scores: FloatArray, breaker: AnyArray) -> Int
     return np.lexsort((-ranks, query))
 
 
-def kernel_tables(
+def measure_terms(
     measures: tuple[Measure, ...], convention: Convention, levels: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """Spell each measure out for the kernel."""
-    table = np.zeros((len(measures), 5), dtype=np.int64)
-    figures = np.ones((len(measures), 2))
+) -> list[Terms]:
+    """Spell each measure out for the kernels."""
+    found = []
     short = {"as_is": (), "ndcg_zero": (NDCG,), "zero": (NDCG, PRECISION)}[convention.short_lists]
     top = float(levels[-1]) if len(levels) else 0.0
-    for m, measure in enumerate(measures):
-        rel = convention.rel if measure.rel is None else measure.rel
-        table[m] = (
-            measure.kind,
-            2**62 if measure.k is None else measure.k,
-            np.searchsorted(levels, rel),
-            measure.k is not None and measure.kind in short,
-            convention.ap_cut == "reachable",
-        )
-        figures[m, 0] = _value_without_relevant(measure, convention)
+    for measure in measures:
+        rel, scale = convention.rel if measure.rel is None else measure.rel, 1.0
         if measure.kind == ERR and measure.max_label is not None:
             if measure.max_label < top:
                 raise InputError(
                     f"the measure {measure.name!r} says that no label exceeds "
                     f"{measure.max_label:g}, but y holds {top:g}"
                 )
-            figures[m, 1] = np.exp2(max(top, 0.0) - measure.max_label)
-    return table, figures
+            scale = float(np.exp2(max(top, 0.0) - measure.max_label))
+        found.append(
+            Terms(
+                kind=measure.kind,
+                cut=2**62 if measure.k is None else measure.k,
+                lowest=int(np.searchsorted(levels, rel)),
+                short_is_zero=measure.k is not None and measure.kind in short,
+                cut_relevant=convention.ap_cut == "reachable",
+                empty=_value_without_relevant(measure, convention),
+                stop_scale=scale,
+            )
+        )
+    return found
 
 
 def _value_without_relevant(measure: Measure, convention: Convention) -> float:
-    if convention.no_relevant == "skip":
+    if convention.no_relevant == "skip" or measure.kind >= AUC:  # pairs may be undefined
         return math.nan
     divides_by_zero = measure.kind in (NDCG, MEAN_NDCG, AP, RECALL)
     return float(convention.no_relevant) if divides_by_zero else 0.0

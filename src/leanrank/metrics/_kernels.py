@@ -1,32 +1,18 @@
-"""Computing all measures of a range of queries off one sort of each.
-
-Documents with equal scores form a *group*. Where a measure depends on their order and the
-convention averages, its expected value over all orders is computed group by group: with ``a``
-documents ranked above, ``size`` in the group and ``r`` of them relevant, a position of the group
-holds a relevant document with probability r / size. Under every other convention each document is a
-group of its own.
-"""
+"""Computing measures of a range of queries off one sort of each."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
-from leanrank.metrics._one_query import (
-    KIND,
-    auc,
-    count_pairs,
-    dcg,
-    domination_error,
-    err,
-    mean_gains,
-    mean_ndcg,
-    relevant_in,
-)
-from leanrank.metrics._order import find_ties, ideal_gains, sort_descending
+from leanrank.metrics import _list_measures, _pair_measures
+from leanrank.metrics._inputs import FEW_LEVELS
+from leanrank.metrics._order import sort_descending
 from leanrank.metrics.measures import (
     ALL_PAIRS_ERROR,
     AP,
@@ -40,144 +26,133 @@ from leanrank.metrics.measures import (
     MRR,
     NDCG,
     PRECISION,
+    RECALL,
+    Terms,
 )
 
-# columns of the tables of measures
-CUT, LOWEST, SHORT_IS_ZERO, CUT_RELEVANT = range(1, 5)
-EMPTY_VALUE, STOP_SCALE = range(2)
-
-FEW_LEVELS = 64
+Ranked = tuple[IntArray, IntArray, IntArray, IntArray]
+"""The first arguments of the kernels of measures: where queries begin, labels, groups, numbers."""
 
 PAIRS = (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
-RARE = (MEAN_NDCG, ERR, AUC, DOMINATION_ERROR, *PAIRS)
-"""Measures that are compiled only once one of them is asked for."""
+"""Measures that are counted together, in the order of the rows of ``count_pairs``."""
 
 
-@kernel
-def measure_queries(
-    first: int,
-    last: int,
-    query_ptr: IntArray,
+class Gains(NamedTuple):
+    """What the levels and the ranks are worth; ``depth`` is the longest ideal list needed."""
+
+    gains: FloatArray
+    stops: FloatArray
+    discounts: FloatArray
+    depth: int
+
+
+def measure_range(
+    measures: Sequence[Terms],
+    average: bool,
+    ptr: IntArray,
     scores: FloatArray,
     codes: IntArray,
-    average: bool,
     pool_ptr: IntArray,
-    pool_codes: IntArray,
-    gains: FloatArray,
-    stops: FloatArray,
-    discounts: FloatArray,
-    table: IntArray,
-    numbers: FloatArray,
-    depth: int,
+    pool: IntArray,
+    worth: Gains,
     values: FloatArray,
-    rare: int | None,
 ) -> None:
-    """Fill ``values[:, first:last]``; unless ties are averaged, they keep the given order.
+    """Fill ``values``, a row per measure; unless ties are averaged, they keep the given order.
 
-    ``codes`` number the label levels from low to high. The ideal list and the number of relevant
-    documents are those of the pool, which is larger than the list when a run misses documents.
-    ``depth`` is the length of the ideal list that is needed. ``rare`` is None if no measure is one
-    of ``RARE``, which are not compiled then.
+    ``codes`` number the label levels from low to high. A kernel is compiled once a measure asks
+    for it.
     """
-    longest = FEW_LEVELS
-    for q in range(first, last):
-        longest = max(longest, query_ptr[q + 1] - query_ptr[q], pool_ptr[q + 1] - pool_ptr[q])
-    keys, spare_keys = np.empty(longest), np.empty(longest)
-    order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    ranked, earned, ideal = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
-    tie_starts = np.empty(longest + 1, np.int64)
-    singles = np.empty(longest + 1, np.int64)
-    for i in range(longest + 1):
-        singles[i] = i
-    tree, wants_pairs = np.zeros(len(gains) + 1, np.int64), False
-    for m in range(len(table)):
-        wants_pairs |= table[m, KIND] in PAIRS
+    n_queries, (gains, stops, discounts, depth) = len(ptr) - 1, worth
+    lists, tied = _rank(ptr, scores, codes, average)
 
-    for q in range(first, last):
-        lo, hi = query_ptr[q], query_ptr[q + 1]
-        n = hi - lo
-        own = codes[lo:hi]
-        pool = pool_codes[pool_ptr[q] : pool_ptr[q + 1]]
-        for i in range(n):
-            keys[i] = scores[lo + i]
-            order[i] = i
-        sort_descending(keys, order, n, spare_keys, spare_order)
-        n_ties = find_ties(keys, n, tie_starts)
-        for i in range(n):
-            ranked[i] = own[order[i]]
-        if average:
-            groups, n_groups = tie_starts, n_ties
+    @cache
+    def relevant(lowest: int) -> IntArray:
+        found = np.empty(n_queries, np.int64)
+        _list_measures.count_relevant(pool_ptr, pool, lowest, found)
+        return found
+
+    @cache
+    def gained() -> tuple[IntArray, FloatArray, IntArray, FloatArray, FloatArray]:
+        earned, ideal = np.empty(len(codes)), np.empty(len(pool))
+        _list_measures.fill_earned(*lists, gains, depth, earned)
+        if len(gains) > max(FEW_LEVELS, len(pool) // n_queries):  # they are too many to count
+            ideal = gains[_rank(pool_ptr, pool.astype(np.float64), pool)[0][1]]
         else:
-            groups, n_groups = singles, n
-        highest = -1
-        for i in range(len(pool)):
-            highest = max(highest, pool[i])
-        any_gain = highest >= 0 and gains[highest] > 0.0
-        if depth > 0 and any_gain:
-            mean_gains(ranked, groups, n_groups, depth, gains, earned)
-            ideal_gains(pool, gains, depth, ideal, order, spare_keys, spare_order)
-        relevant, counted = 0, -1  # relevant documents of the pool, by which threshold
+            _list_measures.fill_ideal(pool_ptr, pool, gains, depth, ideal)
+        return ptr, earned, pool_ptr, ideal, discounts
 
-        for m in range(len(table)):
-            kind, cut, lowest = table[m, KIND], table[m, CUT], table[m, LOWEST]
-            too_short = n < cut and table[m, SHORT_IS_ZERO]
-            # of a query without a relevant document, or not defined
-            value = numbers[m, EMPTY_VALUE] if kind < AUC else math.nan
-            if kind in (NDCG, DCG):
-                if any_gain:
-                    value = 0.0
-                    if n > 0 and not too_short:
-                        value = dcg(earned, discounts, min(cut, n))
-                        if kind == NDCG:
-                            value /= dcg(ideal, discounts, min(cut, len(pool)))
-            elif kind < AUC and kind not in (ERR, MEAN_NDCG):
-                if counted != lowest:
-                    relevant, counted = relevant_in(pool, 0, len(pool), lowest), lowest
-                if relevant > 0:
-                    most = min(relevant, cut) if table[m, CUT_RELEVANT] else relevant
-                    value = 0.0
-                    if kind != PRECISION or not too_short:
-                        value = _by_relevance(
-                            kind, cut, lowest, relevant, most, ranked, groups, n_groups
-                        )
-            if rare is not None:
-                if kind == MEAN_NDCG and any_gain:
-                    value = 0.0
-                    if n > 0:
-                        value = mean_ndcg(earned, n, ideal, len(pool), discounts)
-                elif kind == ERR and highest >= 0 and stops[highest] > 0.0:
-                    scale = numbers[m, STOP_SCALE]
-                    value = err(ranked, groups, n_groups, cut, stops, scale, keys)
-                elif kind == AUC:
-                    value = auc(ranked, tie_starts, n_ties, lowest)
-                elif kind == DOMINATION_ERROR:
-                    value = domination_error(ranked, n, tie_starts, n_ties)
-            values[m, q] = value
+    @cache
+    def counted() -> FloatArray:
+        found = np.full((len(PAIRS), n_queries), np.nan)
+        _pair_measures.count_pairs(*tied, len(gains), found)
+        return found
 
-        if rare is not None:  # noqa: SIM102  (only a test of its own is seen when compiling)
-            if wants_pairs:
-                count_pairs(ranked, tie_starts, n_ties, tree, table, q, values)
+    for (kind, cut, lowest, short_is_zero, cut_relevant, empty, scale), out in zip(
+        measures, values, strict=True
+    ):
+        out[:] = empty
+        if kind in (NDCG, DCG):
+            _list_measures.dcg(*gained(), cut, short_is_zero, kind == NDCG, out)
+        elif kind == MEAN_NDCG:
+            _list_measures.mean_ndcg(*gained(), out)
+        elif kind == AP:
+            found = relevant(lowest)
+            _list_measures.average_precision(*lists, found, lowest, cut, cut_relevant, out)
+        elif kind == MRR:
+            _list_measures.reciprocal_rank(*lists, relevant(lowest), lowest, cut, out)
+        elif kind in (PRECISION, RECALL):
+            found, recall = relevant(lowest), kind == RECALL
+            _list_measures.share_of_hits(*lists, found, lowest, cut, recall, short_is_zero, out)
+        elif kind == ERR:
+            _list_measures.err(*lists, pool_ptr, pool, stops, scale, cut, out)
+        elif kind == AUC:
+            _pair_measures.auc(*tied, lowest, out)
+        elif kind == DOMINATION_ERROR:
+            _pair_measures.domination_error(*tied, out)
+        elif kind in PAIRS:
+            out[:] = counted()[PAIRS.index(kind)]
+
+
+def _rank(
+    ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool = True
+) -> tuple[Ranked, Ranked]:
+    """Rank queries, in groups that are averaged over and in ties."""
+    n_queries = len(ptr) - 1
+    labels, n_ties = np.empty(len(codes), np.int64), np.empty(n_queries, np.int64)
+    ties = np.empty(len(codes) + n_queries, np.int64)
+    groups, n_groups = (ties, n_ties) if average else (np.empty_like(ties), np.diff(ptr))
+    _rank_queries(ptr, scores, codes, average, labels, ties, n_ties, groups)
+    return (ptr, labels, groups, n_groups), (ptr, labels, ties, n_ties)
 
 
 @kernel
-def _by_relevance(
-    kind: int,
-    cut: int,
-    lowest: int,
-    relevant: int,
-    reachable: int,
-    ranked: IntArray,
-    groups: IntArray,
-    n_groups: int,
-) -> float:
-    """Measure a list by which of its documents are relevant."""
-    if kind == AP:
-        return precision_sum(ranked, groups, n_groups, cut, lowest) / reachable
-    if kind == MRR:
-        return reciprocal_rank(ranked, groups, n_groups, cut, lowest)
-    if kind == PRECISION:
-        return n_hits(ranked, groups, n_groups, cut, lowest) / cut
-    return n_hits(ranked, groups, n_groups, cut, lowest) / relevant
+def _rank_queries(
+    ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool, labels: IntArray,
+    ties: IntArray, n_ties: IntArray, groups: IntArray,
+) -> None:  # fmt: skip
+    """Fill labels in ranked order, where ties begin, and groups of one unless ties are averaged."""
+    longest = 0
+    for q in range(len(n_ties)):
+        longest = max(longest, ptr[q + 1] - ptr[q])
+    keys, spare_keys = np.empty(longest), np.empty(longest)
+    order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    for q in range(len(n_ties)):
+        begin, n, at = ptr[q], ptr[q + 1] - ptr[q], ptr[q] + q
+        for i in range(n):
+            keys[i] = scores[begin + i]
+            order[i] = i
+        sort_descending(keys, order, n, spare_keys, spare_order)
+        found = 0
+        for i in range(n):
+            labels[begin + i] = codes[begin + order[i]]
+            if i == 0 or keys[i] != keys[i - 1]:
+                ties[at + found] = i
+                found += 1
+        ties[at + found] = n
+        n_ties[q] = found
+        if not average:
+            for i in range(n + 1):
+                groups[at + i] = i
 
 
 @kernel
@@ -199,68 +174,3 @@ def carried_by_ties(query_ptr: IntArray, scores: FloatArray, codes: IntArray) ->
         informative += several
         carried += mixed and 2 * n_best >= hi - lo
     return carried, informative
-
-
-@kernel
-def precision_sum(
-    ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
-) -> float:
-    """Sum the precision at the ranks of the relevant documents to rank ``cut``."""
-    total = 0.0
-    above = 0
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        if a >= cut:
-            break
-        size = end - a
-        if size == 1:
-            if ranked[a] >= lowest:
-                above += 1
-                total += above / end
-            continue
-        r = relevant_in(ranked, a, end, lowest)
-        if r > 0:
-            # given a relevant one at position i, r − 1 others are spread over the size − 1 places
-            density = (r - 1) / (size - 1)
-            part = 0.0
-            for i in range(a, min(end, cut)):
-                part += (above + 1 + (i - a) * density) / (i + 1)
-            total += part * r / size
-        above += r
-    return total
-
-
-@kernel
-def reciprocal_rank(
-    ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int
-) -> float:
-    """Expected reciprocal rank of the first relevant document to rank ``cut``, or 0."""
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        if a >= cut:
-            break
-        r = relevant_in(ranked, a, end, lowest)
-        if r > 0:
-            total = 0.0
-            none_yet = 1.0  # probability that no relevant one came before position i of the group
-            for i in range(a, min(end, cut)):
-                left = end - i
-                total += none_yet * r / left / (i + 1)
-                if left <= r:
-                    break
-                none_yet *= (left - r) / left
-            return total
-    return 0.0
-
-
-@kernel
-def n_hits(ranked: IntArray, starts: IntArray, n_groups: int, cut: int, lowest: int) -> float:
-    """Count the relevant documents to rank ``cut``."""
-    total = 0.0
-    for g in range(n_groups):
-        a, end = starts[g], starts[g + 1]
-        if a >= cut:
-            break
-        r = relevant_in(ranked, a, end, lowest)
-        total += r if end <= cut else r * (cut - a) / (end - a)
-    return total

@@ -1,4 +1,4 @@
-"""Sorting one query: documents by score, labels for the ideal."""
+"""Sorting the documents of one query by score."""
 
 from __future__ import annotations
 
@@ -97,46 +97,3 @@ def _merge_runs(
             here += 1
         to_keys[to] = keys[at]
         to_order[to] = order[at]
-
-
-@kernel
-def find_ties(keys: FloatArray, n: int, starts: IntArray) -> int:
-    """Write where each group of equal sorted keys starts, and ``n`` last; return their number."""
-    groups = 0
-    for i in range(n):
-        if i == 0 or keys[i] != keys[i - 1]:
-            starts[groups] = i
-            groups += 1
-    starts[groups] = n
-    return groups
-
-
-@kernel
-def ideal_gains(
-    codes: IntArray,
-    gains: FloatArray,
-    depth: int,
-    ideal: FloatArray,
-    order: IntArray,
-    spare_ideal: FloatArray,
-    spare: IntArray,
-) -> None:
-    """Write the ``depth`` highest gains, from high to low: by counting unless levels are many.
-
-    ``spare`` holds at least 64 numbers and one per document, the others one per document.
-    """
-    n, n_levels = len(codes), len(gains)
-    if n_levels > 64 and n_levels > n:
-        for i in range(n):
-            ideal[i] = gains[codes[i]]
-        sort_descending(ideal, order, n, spare_ideal, spare)
-        return
-    for level in range(n_levels):
-        spare[level] = 0
-    for i in range(n):
-        spare[codes[i]] += 1
-    at = 0
-    for level in range(n_levels - 1, -1, -1):
-        for _ in range(min(spare[level], depth - at)):
-            ideal[at] = gains[level]
-            at += 1

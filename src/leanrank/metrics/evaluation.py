@@ -21,8 +21,8 @@ from leanrank.execution import make_executor, query_ranges
 from leanrank.metrics._inputs import (
     check_finite,
     find_queries,
-    kernel_tables,
     label_codes,
+    measure_terms,
     numbers,
     tie_order,
 )
@@ -318,8 +318,8 @@ def measure_lists(
 ) -> Evaluation:
     """Evaluate lists; ``changed`` names the choices that differ from those of the convention."""
     from leanrank._jit import kernel_view
-    from leanrank.metrics._kernels import RARE, carried_by_ties, measure_queries
-    from leanrank.metrics._one_query import softmax_losses
+    from leanrank.metrics._kernels import Gains, carried_by_ties, measure_range
+    from leanrank.metrics._pair_measures import softmax_losses
 
     query_ids, query_ptr, scores, labels, doc_ids, pool_ptr, pool_labels = lists
     everything = labels if pool_labels is None else np.concatenate((labels, pool_labels))
@@ -343,7 +343,7 @@ def measure_lists(
                 "best score and are ranked in input order, which may follow the labels: check the "
                 "scores, or use ties='average'"
             )
-    table, figures = kernel_tables(measures, convention, levels)
+    terms = measure_terms(measures, convention, levels)
     gains = np.zeros(len(levels))
     if any(measure.uses_gains for measure in measures):
         gains = convention.gains(levels)
@@ -354,12 +354,15 @@ def measure_lists(
     discounts, values = convention.discounts(longest), np.empty((len(measures), n_queries))
     average = convention.ties == "average"
     depth = max((m.k or longest for m in measures if m.uses_gains), default=0)
-    rare = 1 if any(measure.kind in RARE for measure in measures) else None
+    worth = Gains(gains, stops, discounts, depth)
 
     def run(part: tuple[int, int]) -> None:
-        measure_queries(
-            *part, query_ptr, scores, codes, average, pool_ptr, pool_codes, gains, stops,
-            discounts, table, figures, depth, values, rare,
+        queries = slice(part[0], part[1] + 1)
+        ptr, pools = query_ptr[queries], pool_ptr[queries]
+        rows, pool = slice(ptr[0], ptr[-1]), slice(pools[0], pools[-1])
+        measure_range(
+            terms, average, ptr - ptr[0], scores[rows], codes[rows], pools - pools[0],
+            pool_codes[pool], worth, values[:, slice(*part)],
         )  # fmt: skip
 
     make_executor(n_jobs).map(run, query_ranges(query_ptr))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,6 +69,31 @@ class Measure:
 
     def __repr__(self) -> str:
         return f"Measure({self.name!r})"
+
+
+class Terms(NamedTuple):
+    """One measure under one convention.
+
+    Attributes
+    ----------
+    kind, cut : int
+    lowest : int
+        The code of the lowest level that is relevant.
+    short_is_zero, cut_relevant : bool
+        Whether a list shorter than the cut-off has 0, and at most that many documents count as
+        relevant.
+    empty : float
+        The value of a query without a relevant document.
+    stop_scale : float
+    """
+
+    kind: int
+    cut: int
+    lowest: int
+    short_is_zero: bool
+    cut_relevant: bool
+    empty: float
+    stop_scale: float
 
 
 def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
