@@ -25,7 +25,6 @@ unjudged document makes it uncertain by the variance of its gain times the squar
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,22 +34,15 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
-from leanrank.data.logs import Place, identifier, number
-from leanrank.data.logs.judgments import read_judgments
+from leanrank.data.logs import number
+from leanrank.data.logs.judgments import rated_cells, read_judgments
 from leanrank.data.ranking_data import RankingData
-from leanrank.data.sources import shown_name, text_lines
-from leanrank.errors import InputError, ParseError, check_choice, first_repeated
+from leanrank.errors import InputError, check_choice, first_repeated
 from leanrank.model import Model
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.writing import as_model
 from leanrank.service.explain import documents_for
 
-NAMES = {
-    "query": ("query", "qid", "query_text", "querytext"),
-    "document": ("docid", "doc_id", "document", "document_id", "doc"),
-    "rating": ("rating", "grade", "label", "judgment", "relevance"),
-    "judge": ("judge", "rater", "user", "annotator", "assessor", "judge_name"),
-}
 SCALES = ("ordinal", "interval", "nominal")
 
 
@@ -122,50 +114,17 @@ def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
     rows: list[tuple[str, str, str, float]] = []
     for path in paths:
         if os.fspath(path).endswith(".csv"):
-            rows += _rows_of_csv(path)
+            rows += [
+                (query, document, judge, number(rating, "rating", place))
+                for place, query, document, judge, rating in rated_cells(path, judges=True)
+                if rating
+            ]
         else:
             found, judge = read_judgments(path), Path(path).stem
             pairs = zip(found.qid.tolist(), found.doc_id.tolist(), strict=True)
             labels = found.label.tolist()
             rows += [(str(q), str(d), judge, r) for (q, d), r in zip(pairs, labels, strict=True)]
     return Ratings.of(rows)
-
-
-def _rows_of_csv(path: str | os.PathLike[str]) -> list[tuple[str, str, str, float]]:
-    name = shown_name(path)
-    reader = csv.reader(text for _, text in text_lines(path))
-    header = next(reader, [])
-    plain = [cell.strip().lower().replace(" ", "_") for cell in header]
-    query, document, rating_at, judge_at = (
-        next((plain.index(one) for one in names if one in plain), None) for names in NAMES.values()
-    )
-    if query is None or document is None or (rating_at is None) != (judge_at is None):
-        raise ParseError(
-            f"the columns are {', '.join(header)}: name query, docid, judge and rating, or "
-            "query, docid and one column per judge",
-            path=name,
-            line=1,
-        )
-    judges = [at for at in range(len(header)) if at not in (query, document)]
-    rows = []
-    for cells in reader:
-        place = Place(name, f"line {reader.line_num}")
-        if not any(cells):
-            continue
-        if len(cells) != len(header):
-            raise place.fault(f"the line has {len(cells)} cells, and the header {len(header)}")
-        # Quepid puts a blank before a query that a spreadsheet could take for a formula
-        of = identifier(cells[query].strip(), "query", place)
-        what = identifier(cells[document].strip(), "document", place)
-        given = [(header[at], cells[at]) for at in judges]
-        if judge_at is not None and rating_at is not None:
-            given = [(cells[judge_at], cells[rating_at])]
-        rows += [
-            (of, what, judge.strip(), number(rating, "rating", place))
-            for judge, rating in given
-            if rating.strip()
-        ]
-    return rows
 
 
 def krippendorff_alpha(

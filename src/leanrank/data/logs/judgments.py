@@ -233,11 +233,12 @@ _COLUMNS = {
     "query": ("query", "querytext", "queryid", "qid"),
     "document": ("docid", "documentid", "document", "doc"),
     "rating": ("rating", "grade", "label", "judgment", "relevance"),
+    "judge": ("judge", "rater", "user", "annotator", "assessor", "judgename"),
 }
 
 
-_Rated = tuple[Place, str, str, "str | int | float | None"]
-"""A record, its query, document and rating."""
+_Rated = tuple[Place, str, str, str, "str | int | float | None"]
+"""A record, its query, document, judge and rating."""
 
 
 def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -> Qrels:
@@ -280,7 +281,7 @@ def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -
     if format == "qrels":
         qrels = load_qrels(path)
     else:
-        qrels = _collect(_quepid(path) if format == "quepid" else _workbench(path))
+        qrels = _collect(rated_cells(path) if format == "quepid" else _workbench(path))
     if len(qrels.qid) == 0:
         raise InputError(f"{shown_name(path)}: there is no judgment in this file")
     return qrels
@@ -288,9 +289,9 @@ def read_judgments(path: str | os.PathLike[str], *, format: str | None = None) -
 
 def _collect(rated: Iterator[_Rated]) -> Qrels:
     found: dict[tuple[str, str], tuple[float, Place]] = {}
-    blank: list[Place] = []
-    again: list[Place] = []
-    for place, query, document, rating in rated:
+    left: dict[str, list[Place]] = {"without a rating": [], "of a document rated before": []}
+    blank, again = left.values()
+    for place, query, document, _, rating in rated:
         if rating is None or rating == "":
             blank.append(place)
             continue
@@ -303,42 +304,59 @@ def _collect(rated: Iterator[_Rated]) -> Qrels:
             )
         if first is not place:
             again.append(place)
-    fates = {"without a rating left out": blank, "of a document rated before left out": again}
-    for fate, places in fates.items():
+    for which, places in left.items():
         if places:
-            count = counted(len(places), "entry", "entries")
-            warn(f"{places[0].path}: {count} {fate} (the first: {places[0].where})")
+            entries = f"{counted(len(places), 'entry', 'entries')} {which}"
+            warn(f"{places[0].path}: {entries} left out (the first: {places[0].where})")
     queries, documents = (np.array([pair[side] for pair in found]) for side in (0, 1))
     return Qrels(queries, documents, np.array([value for value, _ in found.values()]))
 
 
-def _quepid(path: str | os.PathLike[str]) -> Iterator[_Rated]:
+def rated_cells(
+    path: str | os.PathLike[str], *, judges: bool = False
+) -> Iterator[tuple[Place, str, str, str, str]]:
+    """Yield the ratings of a CSV file: where each stands, query, document, judge, and rating.
+
+    With ``judges``, a file has either columns for both judge and rating, or one column per judge.
+    """
     name = shown_name(path)
-    reader = csv.DictReader((text for _, text in text_lines(path)), strict=True)
+    reader = csv.reader((text for _, text in text_lines(path)), strict=True)
     try:
-        header = reader.fieldnames
-        if header is None:
+        header = next(reader, [])
+        if reader.line_num == 0:
             return
-        named = {"".join(filter(str.isalnum, cell.lower())): cell for cell in reversed(header)}
-        columns = []
-        for role, known in _COLUMNS.items():
-            if not (found := [named[one] for one in known if one in named]):
+        plain = ["".join(filter(str.isalnum, cell.lower())) for cell in header]
+        found = {
+            role: next((plain.index(one) for one in known if one in plain), -1)
+            for role, known in _COLUMNS.items()
+        }
+        query_at, document_at, rating_at, judge_at = found.values()
+        alone = judges and max(rating_at, judge_at) < 0
+        for role in [*found][: 2 if alone else 3 + judges]:
+            if found[role] < 0:
                 raise Place(name, "line 1").fault(
-                    f"the header has no column for the {role} (one of {', '.join(known)}): Quepid "
-                    "writes query,docid,rating"
+                    f"the header has no column for the {role} (one of "
+                    f"{', '.join(_COLUMNS[role])}): Quepid writes query,docid,rating"
                 )
-            columns.append(found[0])
-        for row in reader:
+        ratings = [rating_at]
+        if alone:
+            ratings = [at for at in range(len(header)) if at not in (query_at, document_at)]
+        for cells in reader:
             place = Place(name, f"line {reader.line_num}")
-            cells = [row[column] for column in columns]
-            if None in cells:
-                raise place.fault("the line has fewer cells than the header")
-            query, document, rating = (cell.strip() for cell in cells)
-            query = identifier(query, "query", place)
-            yield place, query, identifier(document, "document", place), rating
+            if not any(cells):
+                continue
+            if (n := len(cells)) != len(header):
+                than = f"{'fewer' if n < len(header) else 'more'} cells than it should"
+                raise place.fault(f"the line has {than}: {n} cells, and the header {len(header)}")
+            # Quepid puts a blank before a query that a spreadsheet could take for a formula
+            query = identifier(cells[query_at].strip(), "query", place)
+            document = identifier(cells[document_at].strip(), "document", place)
+            for at in ratings:
+                judge = header[at] if alone else cells[judge_at]
+                yield place, query, document, judge.strip(), cells[at].strip()
     except csv.Error as error:
         problem = f"this is not CSV ({error})"
-        raise ParseError(problem, path=name, line=reader.reader.line_num) from None
+        raise ParseError(problem, path=name, line=reader.line_num) from None
 
 
 def _workbench(path: str | os.PathLike[str]) -> Iterator[_Rated]:
@@ -353,4 +371,4 @@ def _workbench(path: str | os.PathLike[str]) -> Iterator[_Rated]:
             query = identifier(entry.get("query"), "query", place)
             for rating in ratings:
                 document = identifier(at(rating, "docId"), "docId", place)
-                yield place, query, document, rating.get("rating")
+                yield place, query, document, "", rating.get("rating")
