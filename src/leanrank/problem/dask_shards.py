@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from leanrank.data.dask import LONGEST_WITHOUT_WORKERS, wait_for
-from leanrank.data.dask.partitions import Partitions, Rows
+from leanrank.data.dask import LONGEST_WITHOUT_WORKERS, Partitions, Rows, wait_for
 from leanrank.errors import ClusterError, InputError
 from leanrank.problem.shard import Shard, Sums
 from leanrank.problem.sharded import Node, Shards, add_along_tree

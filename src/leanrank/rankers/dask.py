@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from leanrank._typing import IntArray
-from leanrank.data.dask import is_lazy
-from leanrank.data.dask.partitions import read_partitions
+from leanrank.data.dask import is_lazy, read_partitions
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
@@ -96,7 +95,7 @@ def data_on_cluster(
     data = ClusterData(
         DaskShards(partitions),
         partitions.facts[0].names,
-        sum(facts.n_queries for facts in partitions.facts),
+        sum(len(facts.query_ids) for facts in partitions.facts),
         np.array([facts.n_informative for facts in partitions.facts]),
         partitions.how,
     )

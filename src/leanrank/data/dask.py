@@ -1,4 +1,4 @@
-"""Dask collections as partitions of whole queries.
+"""Dask collections as partitions of whole queries, and the cluster that computes them.
 
 A collection arrives as partitions of rows, with the rows of a query anywhere. Each partition is
 read and checked where it is. The rows of a query that lies across partitions are brought together
@@ -9,7 +9,10 @@ Dask is loaded when a Dask object is given, and not before.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any, NamedTuple
@@ -17,17 +20,98 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.dask import (
-    current_client,
-    is_dask,
-    is_lazy,
-    log,
-    partition_list,
-    wait_for,
-)
 from leanrank.data.grouping import Grouping, one_per_row
 from leanrank.data.ranking_data import RankingData, concatenated, counted
-from leanrank.errors import InputError
+from leanrank.errors import ClusterError, InputError, MissingDependencyError
+
+log = logging.getLogger("leanrank.dask")
+
+LONGEST_WITHOUT_WORKERS = 60.0
+"""Seconds without any worker after which waiting ends with an error."""
+
+
+def is_dask(value: Any) -> bool:
+    """Return whether a value is a Dask collection, or a list of delayed objects or futures.
+
+    >>> is_dask([[1.0, 2.0]]), is_dask(None)
+    (False, False)
+    """
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(is_lazy(each) for each in value)
+    module = type(value).__module__.partition(".")[0]
+    return module in ("dask", "dask_expr") and hasattr(value, "__dask_graph__")
+
+
+def refuse_dask(X: Any, who: str) -> None:
+    """Reject documents on Dask where all are needed in memory, instead of loading them silently."""
+    if is_dask(X):
+        raise InputError(f"{who} needs all documents in memory: give X.compute() if they fit")
+
+
+def is_lazy(value: Any) -> bool:
+    """Return whether a value is a delayed object or a future."""
+    module, name = type(value).__module__.partition(".")[0], type(value).__name__
+    return module in ("dask", "distributed") and name.startswith(("Delayed", "Future"))
+
+
+def current_client() -> Any:
+    """Return the active Dask client, or start a cluster in this process with a warning."""
+    try:
+        from distributed import Client, get_client
+    except ImportError as error:
+        raise MissingDependencyError("distributed", "dask", "fitting on Dask") from error
+    try:
+        return get_client()
+    except ValueError:
+        # Threads of this process: kernels run without the GIL, and documents are not copied. Only
+        # this machine can reach the pages about it.
+        here = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
+        client = Client(processes=False, silence_logs=logging.CRITICAL, **here)
+        log.warning(
+            "no Dask client is active: started a cluster in this process, dashboard %s; make a "
+            "Client before the fit to use another",
+            f"http://127.0.0.1:{client.cluster.scheduler.http_server.port}/status",
+        )
+        return client
+
+
+def partition_list(value: Any) -> list[Any]:
+    """Return the partitions of a collection as delayed objects or futures."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if getattr(value, "ndim", 1) == 2 and hasattr(value, "numblocks") and value.numblocks[1] > 1:
+        value = value.rechunk({1: -1})
+    # Optimised, columns of one file may be cut into different partitions, and are read twice.
+    return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
+
+
+def wait_for(client: Any, futures: list[Any], patience: float = LONGEST_WITHOUT_WORKERS) -> None:
+    """Wait for futures; raise a ClusterError after ``patience`` seconds without any worker."""
+    from distributed import wait
+    from distributed.client import FutureCancelledError
+
+    seen = time.monotonic()  # a worker
+    while True:
+        try:
+            wait(futures, timeout=5)
+            return
+        except TimeoutError:
+            if client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > patience:
+                raise ClusterError(
+                    f"the Dask cluster has had no worker for {patience:.0f} seconds: "
+                    "start workers and fit again"
+                ) from None
+        except (CancelledError, FutureCancelledError) as error:
+            why = (
+                "a worker died with data that only its memory held, so they cannot be read again: "
+                "give a collection that is read from files, or fit on a new one"
+            )
+            if client.status != "running":
+                why = "the connection to the Dask scheduler is lost: make a new client, fit again"
+            raise ClusterError(why) from error
+
 
 MOST_LEVELS = 1_024
 """Distinct labels of a partition beyond which they are not collected."""
@@ -41,47 +125,52 @@ class Rows(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts about a partition for the client; their size does not grow with its documents."""
+    """Facts about a partition for the client; their size does not grow with its features."""
 
     n_rows: int
     n_features: int
     names: tuple[str, ...] | None
-    n_queries: int
     n_informative: int
     levels: FloatArray | None
-    text_qid: bool
+    query_ids: AnyArray
+    query_sizes: IntArray
+
+    def __str__(self) -> str:
+        names = "" if self.names is None else f" ({', '.join(self.names)})"
+        kind = "numbers" if self.query_ids.dtype.kind in "biuf" else "text"
+        return f"{self.n_features} features{names} and {kind} as qid"
 
 
 def read_rows(
-    at: int, checks: tuple[Any, ...], X: Any, y: Any = None, qid: Any = None, **columns: Any
+    at: int,
+    checks: tuple[Any, ...],
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    gain_weight: Any = None,
+    **columns: Any,
 ) -> Rows | InputError:
     """Check one partition and group it by query.
 
     An error is returned, because Dask logs the traceback of what a task raises.
     """
-    try:
-        return _rows(checks, X, y, qid, **columns)
-    except ValueError as error:
-        return InputError(f"partition {at}: {error}")
-
-
-def _rows(
-    checks: tuple[Any, ...], X: Any, y: Any, qid: Any, gain_weight: Any = None, **columns: Any
-) -> Rows:
     names, query_weight, check = checks
     data = X
-    if not isinstance(X, RankingData):
-        names = tuple(map(str, X.columns)) if hasattr(X, "columns") else names
-        columns |= {"y": y, "qid": qid}
-        columns = {name: None if v is None else np.asarray(v) for name, v in columns.items()}
-        data = RankingData(_numbers(X), feature_names=names, **columns)
-        if query_weight is not None:
-            weights = {each: query_weight.get(each, 1.0) for each in data.query_ids.tolist()}
-            data = data.replace(query_weight=weights)
-    if check is not None:
-        check(data)
-    grouping = Grouping(data.query_ids, data.query_ptr, data.order)
-    gains = one_per_row(gain_weight, "gain_weight", grouping, len(data), low=0.0)
+    try:
+        if not isinstance(X, RankingData):
+            names = tuple(map(str, X.columns)) if hasattr(X, "columns") else names
+            columns |= {"y": y, "qid": qid}
+            columns = {name: None if v is None else np.asarray(v) for name, v in columns.items()}
+            data = RankingData(_numbers(X), feature_names=names, **columns)
+            if query_weight is not None:
+                weights = {each: query_weight.get(each, 1.0) for each in data.query_ids.tolist()}
+                data = data.replace(query_weight=weights)
+        if check is not None:
+            check(data)
+        grouping = Grouping(data.query_ids, data.query_ptr, data.order)
+        gains = one_per_row(gain_weight, "gain_weight", grouping, len(data), low=0.0)
+    except ValueError as error:
+        return InputError(f"partition {at}: {error}")
     return Rows(data.with_fields(order=None), gains)
 
 
@@ -104,20 +193,10 @@ def facts_of(rows: Rows | InputError) -> Facts | InputError:
     if isinstance(rows, InputError):
         return rows
     data = rows.data
-    return Facts(
-        len(data),
-        data.n_features,
-        data.feature_names,
-        data.n_queries,
-        int(data.informative.sum()),
-        data.levels if len(data.levels) <= MOST_LEVELS else None,
-        data.query_ids.dtype.kind not in "biuf",
-    )
-
-
-def query_sizes(rows: Rows) -> tuple[AnyArray, IntArray]:
-    """Return the queries of a partition and their numbers of documents."""
-    return rows.data.query_ids, np.diff(rows.data.query_ptr)
+    levels = data.levels if len(data.levels) <= MOST_LEVELS else None
+    n_informative, sizes = int(data.informative.sum()), np.diff(data.query_ptr)
+    shape = len(data), data.n_features, data.feature_names
+    return Facts(*shape, n_informative, levels, data.query_ids, sizes)
 
 
 def split_rows(rows: Rows, home: IntArray) -> dict[int, Rows]:
@@ -191,9 +270,7 @@ def read_partitions(
         Called with each partition, where it is, to reject what cannot be used.
     """
     if query_weight is not None and not isinstance(query_weight, Mapping):
-        raise InputError(
-            "query_weight must be a mapping from query id to weight where X is on a cluster"
-        )
+        raise InputError("query_weight must be a mapping from qid to weight where X is on Dask")
     from dask import delayed
 
     client = current_client()
@@ -209,9 +286,7 @@ def read_partitions(
     _agree(facts)
     filled = [at for at, each in enumerate(facts) if each.n_rows]
     if not filled:
-        raise InputError(
-            f"all {counted(len(rows), 'partition')} are empty: there is nothing to learn from"
-        )
+        raise InputError(f"all {counted(len(rows), 'partition')} are empty: nothing to learn from")
     return _arranged(client, [rows[at] for at in filled], [facts[at] for at in filled])
 
 
@@ -259,63 +334,53 @@ def _aligned(X: Any, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def _agree(facts: Sequence[Facts]) -> None:
     """Reject partitions that differ in their columns or in the type of their queries."""
-
-    def described(each: Facts) -> str:
-        names = "" if each.names is None else f" ({', '.join(each.names)})"
-        return f"{each.n_features} features{names} and {'text' if each.text_qid else 'numbers'}"
-
     filled = [(at, each) for at, each in enumerate(facts) if each.n_rows]
     for at, here in filled[1:]:
         base, first = filled[0]
-        named_alike = None in (here.names, first.names) or here.names == first.names
-        alike = (here.n_features, here.text_qid) == (first.n_features, first.text_qid)
-        if not (alike and named_alike):
+        if None in (here.names, first.names):  # one has none
+            here, first = here._replace(names=None), first._replace(names=None)
+        if str(here) != str(first):
             raise InputError(
-                f"partition {at} has {described(here)} as qid but partition {base} has "
-                f"{described(first)}: give all partitions the same columns and one type of qid"
+                f"partition {at} has {here} but partition {base} has {first}: give all partitions "
+                "the same columns and one type of qid"
             )
 
 
 def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     """Move rows so that each query is in one partition."""
-    listed = client.gather([client.submit(query_sizes, each, pure=False) for each in rows])
-    homes, n_shared = _assign(listed)
-    if not n_shared:
-        parts = counted(len(rows), "partition")
-        how = f"queries lie within the {parts}, which are used as they are"
-        log.info("%s", how)
-        return Partitions(client, rows, facts, how)
-    arriving: list[list[Any]] = [[] for _ in rows]
-    for at, home in enumerate(homes):
-        if (home == at).all():
-            arriving[at].append(rows[at])
-            continue
-        pieces = client.submit(split_rows, rows[at], home, pure=False)
-        for goal in np.unique(home).tolist():
-            arriving[goal].append(client.submit(getitem, pieces, goal, pure=False))
-    merged = [client.submit(merge_rows, pieces, pure=False) for pieces in arriving if pieces]
-    facts = client.gather([client.submit(facts_of, each, pure=False) for each in merged])
-    across = counted(n_shared, "query lies", "queries lie")
-    how = f"{across} across partitions: the rows of each are brought together in one of them"
+    homes, n_shared = _assign(facts)
+    how = f"queries lie within the {counted(len(rows), 'partition')}, which are used as they are"
+    if n_shared:
+        arriving: list[list[Any]] = [[] for _ in rows]
+        for at, home in enumerate(homes):
+            if (home == at).all():
+                arriving[at].append(rows[at])
+                continue
+            pieces = client.submit(split_rows, rows[at], home, pure=False)
+            for goal in np.unique(home).tolist():
+                arriving[goal].append(client.submit(getitem, pieces, goal, pure=False))
+        rows = [client.submit(merge_rows, pieces, pure=False) for pieces in arriving if pieces]
+        facts = client.gather([client.submit(facts_of, each, pure=False) for each in rows])
+        across = counted(n_shared, "query lies", "queries lie")
+        how = f"{across} across partitions: the rows of each are brought together in one of them"
     log.info("%s", how)
-    return Partitions(client, merged, facts, how)
+    return Partitions(client, rows, facts, how)
 
 
-def _assign(listed: list[tuple[AnyArray, IntArray]]) -> tuple[list[IntArray], int]:
+def _assign(facts: list[Facts]) -> tuple[list[IntArray], int]:
     """Return the partition that each query of each partition goes to, and how many are shared.
 
     A shared query goes to the one of its partitions that has the fewest rows so far.
     """
     places: dict[Any, dict[int, int]] = {}
-    for at, (ids, sizes) in enumerate(listed):
-        for each, size in zip(ids.tolist(), sizes.tolist(), strict=True):
+    listed = [part.query_ids.tolist() for part in facts]
+    for at, (ids, part) in enumerate(zip(listed, facts, strict=True)):
+        for each, size in zip(ids, part.query_sizes.tolist(), strict=True):
             places.setdefault(each, {})[at] = size
-    load = [0] * len(listed)
+    load = [0] * len(facts)
     home: dict[Any, int] = {}
     for each, found in sorted(places.items(), key=lambda item: len(item[1])):
         home[each] = min(found, key=load.__getitem__)
         load[home[each]] += sum(found.values())
     n_shared = sum(len(found) > 1 for found in places.values())
-    return [
-        np.array([home[each] for each in ids.tolist()], np.int64) for ids, _ in listed
-    ], n_shared
+    return [np.array([home[each] for each in ids], np.int64) for ids in listed], n_shared
