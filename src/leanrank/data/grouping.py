@@ -80,7 +80,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
         raise InputError(f"qid is missing in row {row}: every document needs a query")
     if len(ids) == 0:
         return Grouping(ids, np.zeros(1, dtype=np.int64), None)
-    starts = np.flatnonzero(np.concatenate(([True], np.asarray(ids[1:] != ids[:-1], dtype=bool))))
+    starts = run_starts(ids)
     heads = ids[starts]
     if whole and np.all(heads[1:] > heads[:-1]):  # as most files come
         return Grouping(heads, np.append(starts, len(ids)).astype(np.int64), None)
@@ -99,6 +99,16 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     first = np.zeros(len(codes), dtype=np.int64)
     first[run_codes[::-1]] = starts[::-1]
     return Grouping(ids[first], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), order)
+
+
+def run_starts(ids: AnyArray) -> IntArray:
+    """Return the rows where a value differs from that of the row before.
+
+    >>> run_starts(np.array([7, 7, 8, 7])).tolist()
+    [0, 2, 3]
+    """
+    changes = np.asarray(ids[1:] != ids[:-1], dtype=bool)
+    return np.flatnonzero(np.concatenate((np.ones(min(len(ids), 1), dtype=bool), changes)))
 
 
 def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:

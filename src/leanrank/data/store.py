@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -21,17 +21,19 @@ from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
 from leanrank.data.matrices import DENSE_FROM, csr
-from leanrank.data.ranking_data import RankingData, concatenated, weights_per_row
+from leanrank.data.ranking_data import PARTS_DIFFER, RankingData, concatenated, weights_per_row
 from leanrank.data.streams import Chunks, Part, RankingStream, file_parts
 from leanrank.data.tables import pa
-from leanrank.data.tables.arrow import assemble
-from leanrank.data.tables.files import reading
-from leanrank.data.tables.layout import (
+from leanrank.data.tables.arrow import (
+    as_array,
+    assemble,
     column_roles,
     find_layout,
     notes_of,
+    record_batch,
     schema_notes,
 )
+from leanrank.data.tables.files import reading
 from leanrank.errors import InputError, named_errors, warn
 from leanrank.execution import row_blocks
 
@@ -96,11 +98,9 @@ class Texts:
     """Document ids in a mapped file: an array of text whose items are made when asked for."""
 
     dtype = np.dtype(object)
-    ndim = 1
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.shape = (len(array),)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -112,9 +112,6 @@ class Texts:
         if np.ndim(chosen) == 0:
             return self.array[int(chosen)].as_py()
         return np.asarray(Texts(self.array.take(pa.array(chosen))))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tolist())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
         return np.array(self.tolist(), dtype=dtype or str)
@@ -268,10 +265,7 @@ def gather(
             alike, values = form, Spool(X.dtype, folder)
             indices = Spool(np.int32, folder) if chunk.is_sparse else None
         if form != alike:
-            raise InputError(
-                "the parts of the data differ in features, storage or extra columns: they must be "
-                "alike to be written to one file"
-            )
+            raise InputError(PARTS_DIFFER)
         for query in map(str, chunk.query_ids.tolist()):
             if query in seen and query != last:
                 row = sum(map(len, sides))
@@ -319,7 +313,7 @@ def _record_batch(data: RankingData) -> Any:
     n_rows, n_features = X.shape
     arrays: dict[str, Any] = {}
     if isinstance(X, np.ndarray):
-        values = _array(X.reshape(-1))
+        values = as_array(X.reshape(-1))
         kind = pa.list_(pa.field("item", values.type, False), n_features)
         arrays[FEATURES] = pa.Array.from_buffers(kind, n_rows, [None], children=[values])
     else:
@@ -327,27 +321,20 @@ def _record_batch(data: RankingData) -> Any:
         ptr = X.indptr - X.indptr[0] if begin else X.indptr
         listed = pa.list_ if ptr.dtype == np.int32 else pa.large_list
         for name, entries in ((INDICES, X.indices), (VALUES, X.data)):
-            child = _array(entries[begin:end])
+            child = as_array(entries[begin:end])
             kind = listed(pa.field("item", child.type, False))
             buffers = [None, pa.py_buffer(ptr)]
             arrays[name] = pa.Array.from_buffers(kind, n_rows, buffers, children=[child])
-    arrays["label"] = _array(data.y)
+    arrays["label"] = as_array(data.y)
     arrays["qid"] = _id_column(data.query_ids, np.diff(data.query_ptr))
     if isinstance(data.doc_ids, Texts):
         arrays["doc_id"] = data.doc_ids.array
     elif data.doc_ids is not None:
         arrays["doc_id"] = pa.array([str(name) for name in data.doc_ids], pa.large_string())
-    arrays |= {role: _array(numbers) for role, numbers in weights_per_row(data).items()}
+    arrays |= {role: as_array(numbers) for role, numbers in weights_per_row(data).items()}
     columns = [name for name in arrays if name in ROLES]
     notes = schema_notes(columns=columns, n_features=n_features, names=data.feature_names)
-    fields = [pa.field(name, array.type, False) for name, array in arrays.items()]
-    schema = pa.schema(fields, metadata=notes)
-    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
-
-
-def _array(values: AnyArray) -> Any:
-    """Return numbers as an Arrow array over the same memory; NaN is a number."""
-    return pa.array(np.ascontiguousarray(values), from_pandas=False)
+    return record_batch(arrays, notes)
 
 
 def _id_column(ids: AnyArray, sizes: IntArray) -> Any:

@@ -304,8 +304,7 @@ _CHECKS: dict[str, tuple[Any, str]] = {
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
     """Return a column of numbers; raise for the first row that is wrong."""
-    from leanrank.data.tables.arrow import side_numbers
-    from leanrank.data.tables.layout import is_number
+    from leanrank.data.tables.arrow import is_number, side_numbers
 
     if not is_number(table[name].type):
         raise InputError(f"column {name!r} holds something that is not a number")

@@ -16,11 +16,19 @@ import numpy as np
 
 from leanrank._files import atomic_write
 from leanrank.data.formats import ROLES
-from leanrank.data.ranking_data import RankingData
+from leanrank.data.grouping import run_starts
+from leanrank.data.ranking_data import PARTS_DIFFER, RankingData
 from leanrank.data.sources import compressed
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.data.tables import csv, pa, pq
-from leanrank.data.tables.arrow import build, query_codes, run_starts, table_rows
+from leanrank.data.tables.arrow import (
+    Layout,
+    build,
+    column_roles,
+    find_layout,
+    query_codes,
+    table_of,
+)
 from leanrank.data.tables.files import (
     TableFile,
     reading,
@@ -29,7 +37,6 @@ from leanrank.data.tables.files import (
     whole_numbers,
     without_views,
 )
-from leanrank.data.tables.layout import Layout, column_roles, find_layout, table_schema
 from leanrank.errors import InputError, MissingDependencyError
 from leanrank.execution import SerialExecutor, make_executor, row_blocks
 
@@ -154,7 +161,7 @@ def to_frame(
     >>> to_frame(data).to_pylist()
     [{'label': 3.0, 'qid': 'a', 'f1': 1.0, 'f2': 2.0}]
     """
-    table = table_rows(data, table_schema(data), 0, len(data))
+    table = table_of(data)
     if backend == "pyarrow":
         return table
     try:
@@ -171,32 +178,26 @@ def to_frame(
 
 
 def load_table(
+    path: str | os.PathLike[str], kind: str, *, n_jobs: int | None = -1, **options: Any
+) -> RankingData:
+    """Load a Parquet, Arrow or CSV file, or several Parquet files; see ``leanrank.data.load``."""
+    with reading(path, kind):
+        files, layout = open_tables(path, kind, **options)
+        pieces = [each for file in files for each in file.pieces(layout.needed, layout.texts)]
+        return build(layout, pieces, make_executor(n_jobs), os.fspath(path))
+
+
+def open_tables(
     path: str | os.PathLike[str],
     kind: str,
     *,
     features: Sequence[str] | None = None,
     optional: Collection[str] = (),
-    n_jobs: int | None = -1,
     among: Collection[str] | None = None,
     **columns: str | None,
-) -> RankingData:
-    """Load a Parquet, Arrow or CSV file, or several Parquet files; see ``leanrank.data.load``."""
-    roles = column_roles(columns)
-    files = table_files(path, kind)
-    with reading(path, kind):
-        layout = common_layout(files, roles, features, optional, among)
-        pieces = [each for file in files for each in file.pieces(layout.needed, layout.texts)]
-        return build(layout, pieces, make_executor(n_jobs), os.fspath(path))
-
-
-def common_layout(
-    files: Sequence[TableFile],
-    roles: Mapping[str, str | None],
-    features: Sequence[str] | None,
-    optional: Collection[str],
-    among: Collection[str] | None = None,
-) -> Layout:
-    """Check that files have the same columns, and return the layout with the widest numbers."""
+) -> tuple[list[TableFile], Layout]:
+    """Return files that have the same columns, and their layout with the widest numbers."""
+    roles, files = column_roles(columns), table_files(path, kind)
     layouts = [
         find_layout(file.schema, roles, features, file.path, optional, among) for file in files
     ]
@@ -206,7 +207,7 @@ def common_layout(
             odd = sorted(set(first.needed) ^ set(other.needed))
             which = f": {odd[0]!r} is in one of them only" if odd else ""
             raise InputError(f"{file.path}: its columns are not those of {files[0].path}{which}")
-    return max(layouts, key=lambda layout: layout.dtype.itemsize)
+    return files, max(layouts, key=lambda layout: layout.dtype.itemsize)
 
 
 def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathLike[str]) -> None:
@@ -228,7 +229,7 @@ def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathL
     first = next(parts, None)
     if first is None:
         raise InputError("there is no data to write: the iterable of parts is empty")
-    schema = table_schema(first)
+    schema = table_of(first, stop=0).schema
     with (
         atomic_write(path, "wb") as stream,
         pq.ParquetWriter(
@@ -241,15 +242,12 @@ def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathL
         ) as writer,
     ):
         for part in chain([first], parts):
-            if table_schema(part) != schema:
-                raise InputError(
-                    "the parts of the data differ in features, storage or extra columns: they must "
-                    "be alike to be written to one file"
-                )
+            if table_of(part, stop=0).schema != schema:
+                raise InputError(PARTS_DIFFER)
             rows = min(max(_CELLS_PER_GROUP // max(part.n_features, 1), 1 << 10), 1 << 17)
             order = None if part.order is None else np.argsort(part.order)
             for start, stop in row_blocks(len(part), rows):
-                table = table_rows(part, schema, start, stop, order)
+                table = table_of(part, start, stop, order)
                 writer.write_table(table, row_group_size=rows)
 
 
@@ -262,40 +260,27 @@ def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
             "name: rename it with data.replace(feature_names=...), or write Parquet"
         )
     order = None if data.order is None else np.argsort(data.order)
-    table = table_rows(data, table_schema(data), 0, len(data), order)
+    table = table_of(data, order=order)
     with atomic_write(path, "wb") as stream, compressed(stream, os.fsdecode(path)) as out:
         csv.write_csv(table, out)
 
 
 def table_parts(
-    path: str,
-    kind: str,
-    *,
-    chunk_bytes: int = CHUNK_BYTES,
-    n_jobs: int | None = None,
-    features: Any = None,
-    optional: Any = (),
-    **columns: str | None,
+    path: str, kind: str, *, chunk_bytes: int = CHUNK_BYTES, n_jobs: Any = None, **options: Any
 ) -> list[Part]:
     """Return a part for each file of a directory or a pattern, or for the one file."""
-    roles = column_roles(columns)
-    if roles["qid"] is None:
+    if options.get("qid", "qid") is None:
         raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
-    if kind == "arrow" and features is None:
+    if kind == "arrow" and options.get("features") is None:
         from leanrank.data.store import load_store, store_part
 
-        data = load_store(path, optional=optional, **columns)
+        data = load_store(path, **options)
         if data is not None:
             return [store_part(data, path, chunk_bytes)]
-    files = table_files(path, kind)
-    layout = common_layout(files, roles, features, optional)
-    parts = []
+    files, layout = open_tables(path, kind, **options)
     n_rows = max(1, chunk_bytes // (8 * max(1, len(layout.needed))))
-    for file in files:
-        how = {"columns": layout.columns, "features": len(layout.features)}
-        chunks = partial(_chunks, file, layout, n_rows)
-        parts.append(Part(file.path, chunks, how | {"rows_per_chunk": n_rows}))
-    return parts
+    how = {"columns": layout.columns, "features": len(layout.features), "rows_per_chunk": n_rows}
+    return [Part(file.path, partial(_chunks, file, layout, n_rows), how) for file in files]
 
 
 def _chunks(file: TableFile, layout: Layout, n_rows: int, offset: int, line: int) -> Chunks:
@@ -304,7 +289,7 @@ def _chunks(file: TableFile, layout: Layout, n_rows: int, offset: int, line: int
     def as_data(table: Any, row: int) -> RankingData:
         if file.kind == "csv":  # not by block: those of one column may hold numbers and text
             table = whole_numbers(table, layout.texts)
-        pieces = [(table.num_rows, lambda: table)]
+        pieces = table_pieces(table)
         return build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)
 
     skip, wanted, rest = offset, n_rows, None
