@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,10 +249,3 @@ def one_per_query(values: Any, grouping: Grouping) -> FloatArray | None:
     if not (np.isfinite(array) & (array >= 0)).all():
         raise InputError("query_weight must be finite and not negative")
     return array
-
-
-def check_optional(optional: Collection[str]) -> None:
-    """Reject a part that a file always needs among those that it may lack."""
-    for part in optional:
-        if part not in ("label", "qid"):
-            raise InputError(f"optional={part!r}: only 'label' and 'qid' may be missing")

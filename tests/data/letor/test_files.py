@@ -309,5 +309,3 @@ def test_what_is_optional_is_checked():
         load(b"1 1:2\n", optional=("label",))
     with pytest.raises(ParseError, match="some lines have 'qid:' and some do not"):
         load(b"1 1:2\n1 qid:3 1:2\n", optional=("qid",))
-    with pytest.raises(InputError, match="optional='doc_id': only 'label' and 'qid'"):
-        load(b"1 qid:1\n", optional=("doc_id",))

@@ -19,7 +19,6 @@ import numpy as np
 
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.data.grouping import check_optional
 from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.sources import is_regular, open_bytes, quoted
@@ -51,7 +50,6 @@ class LetorRequest:
         if self.dtype not in (np.float32, np.float64, "float32", "float64"):
             raise InputError(f"dtype={self.dtype!r} is not one of float64 and float32")
         self.dtype = np.dtype(self.dtype)
-        check_optional(self.optional)
 
     def rules(self, layout: LetorLayout) -> parser.Rules:
         """Return how the parser is to read lines."""
