@@ -303,11 +303,16 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
     >>> concatenated([one, other]).query_ptr.tolist()
     [0, 1, 3]
     """
-    ids = [part.qid for part in parts]
-    kinds = {array.dtype.kind for array in ids if len(array)}
+    names = [part.query_ids for part in parts]
+    kinds = {array.dtype.kind for array in names if len(array)}
     if "U" in kinds and kinds & {"i", "u"}:  # some are text: whole numbers become text as well
-        ids = [array.astype(str) for array in ids]
-    grouping = group_rows(np.concatenate([a.astype(object) for a in ids] if "O" in kinds else ids))
+        names = [array.astype(str) for array in names]
+    ids = np.concatenate([a.astype(object) for a in names] if "O" in kinds else names)
+    numbers: dict[Any, int] = {}
+    runs = np.array([numbers.setdefault(each, len(numbers)) for each in ids.tolist()], np.int64)
+    sizes = np.concatenate([np.diff(part.query_ptr) for part in parts])
+    grouping = group_rows(np.repeat(runs, sizes))
+    first = np.unique(runs, return_index=True)[1]
 
     def joined(values: Sequence[Any]) -> Any:
         if values[0] is not None:
@@ -319,7 +324,7 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         weight = one_of_each_query(weight, grouping.query_ptr)
     return RankingData.of_fields(
         X=grouping.take(stacked([part.X for part in parts])),
-        query_ids=grouping.query_ids,
+        query_ids=ids[first[grouping.query_ids]],
         query_ptr=grouping.query_ptr,
         order=grouping.order,
         feature_names=parts[0].feature_names,

@@ -16,8 +16,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank._numbers import check_whole
 from leanrank._typing import AnyArray
-from leanrank.data.grouping import group_rows
-from leanrank.data.ranking_data import RankingData, column_values
+from leanrank.data.ranking_data import RankingData, column_values, concatenated
 from leanrank.data.sources import compressed, open_bytes, shown_name
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.errors import InputError, ParseError, warn
@@ -101,27 +100,39 @@ def load_letor(
 
 def read_letor(path: Any, request: LetorRequest, n_jobs: int | None = -1) -> RankingData:
     """Read a text as the request says; see ``load_letor``."""
-    from leanrank.data.letor.reader import open_text, read_rows
+    from leanrank.data.letor.reader import open_text
 
     name = shown_name(path)
-    rows = read_rows(open_text(path), name, request, make_executor(n_jobs))
-    if rows is None:
+    data = _read(open_text(path), name, 0, request, make_executor(n_jobs))
+    if data is None:
         problem = "no document: expected lines such as '2 qid:1 1:0.5 2:3 #docid = A7'"
         raise ParseError(problem, path=name)
-    if b"" in rows.run_names and any(rows.run_names):
+    return concatenated([data])  # rows of a query come together
+
+
+def _read(
+    text: Any, name: str, line: int, request: LetorRequest, executor: Any
+) -> RankingData | None:
+    """Return adjacent documents of a query as one, or None for comments and blank lines only.
+
+    ``line`` lines are before the text.
+    """
+    from leanrank.data.letor.reader import read_rows
+
+    rows = read_rows(text, name, request, executor, line)
+    if rows is None:
+        return None
+    names = rows.run_names
+    if b"" in names and any(names):
         problem = "some lines have 'qid:' and some do not: give it to all or none"
         raise ParseError(problem, path=name)
-    numbers: dict[bytes, int] = {}
-    runs = [numbers.setdefault(name, len(numbers)) for name in rows.run_names]
-    lengths = np.diff(np.append(rows.run_rows, len(rows.y)))
-    grouping = group_rows(np.repeat(np.array(runs, dtype=np.int64), lengths))
+    heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
     return RankingData.of_fields(
-        X=grouping.take(rows.X),
-        y=grouping.take(rows.y),
-        query_ids=query_ids(list(numbers)),
-        query_ptr=grouping.query_ptr,
-        order=grouping.order,
-        doc_ids=None if rows.doc_ids is None else grouping.take(rows.doc_ids),
+        X=rows.X,
+        y=rows.y,
+        query_ids=query_ids([names[at] for at in heads]),
+        query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
+        doc_ids=rows.doc_ids,
     )
 
 
@@ -257,7 +268,7 @@ def text_part(
                 if not cut:
                     wanted *= 2  # a query larger than a chunk
                     continue
-                data = _parse(buffer[:cut], shown_name(path), line, request, executor)
+                data = _read(buffer[:cut], shown_name(path), line, request, executor)
                 offset += cut
                 line += buffer.count(b"\n", 0, cut)
                 buffer, wanted = buffer[cut:], chunk_bytes
@@ -268,26 +279,6 @@ def text_part(
     how = {name: getattr(request, name) for name in ("storage", "zero_based", "n_features")}
     how |= {"dtype": request.dtype.name, "chunk_bytes": chunk_bytes}
     return Part(shown_name(path) if path == "-" else path, chunks, how, regular)
-
-
-def _parse(
-    block: bytes, name: str, line: int, request: LetorRequest, executor: Any
-) -> RankingData | None:
-    """Read a chunk, None if it holds comments and blank lines only; ``line`` are those before."""
-    from leanrank.data.letor.reader import read_rows
-
-    rows = read_rows(block, name, request, executor, line)
-    if rows is None:
-        return None
-    names = rows.run_names
-    heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
-    return RankingData.of_fields(
-        X=rows.X,
-        y=rows.y,
-        query_ids=query_ids([names[at] for at in heads]),
-        query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
-        doc_ids=rows.doc_ids,
-    )
 
 
 def last_query_start(buffer: bytes) -> int:

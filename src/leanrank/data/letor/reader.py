@@ -135,7 +135,7 @@ def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) ->
             stop = buffer.find(b"\n", start + request.sample_bytes) + 1
         samples.append((start, stop))
     rows = _RowArrays(buffer, samples, LetorLayout(False, 0), request, SerialExecutor())
-    return _decide([rows.parse_numbers(at)[0] for at in range(len(samples))], request)
+    return _decide([rows.parse(at).report for at in range(len(samples))], request)
 
 
 def _decide(reports: list[IntArray], request: LetorRequest) -> LetorLayout:
@@ -192,8 +192,8 @@ class _RowArrays:
             self.values = np.empty(int(self.first_slot[-1]), dtype=request.dtype)
             self.indices = np.empty(int(self.first_slot[-1]), dtype=np.int32)
 
-    def parse_numbers(self, number: int) -> tuple[IntArray, parser.Room]:
-        """Parse one range into its place, and return the parser's report and that place."""
+    def parse(self, number: int) -> _Part:
+        """Parse one range into its place, its names included."""
         start, stop = self.ranges[number]
         rows, slots = (
             slice(*first[number : number + 2]) for first in (self.first_row, self.first_slot)
@@ -209,11 +209,6 @@ class _RowArrays:
         )
         report = np.zeros(parser.N_FIELDS, dtype=np.int64)
         parser.parse_lines(self.text, start, stop, self.request.rules(self.layout), room, report)
-        return report, room
-
-    def parse(self, number: int) -> _Part:
-        """Parse one range into its place, its names included."""
-        report, room = self.parse_numbers(number)
         error: Any = int(report[parser.ERROR]), int(report[parser.PLACE])
         if (place := _read_hard(self.buffer, room, report)) is not None:
             error = parser.OVERFLOW, place
