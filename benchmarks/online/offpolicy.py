@@ -116,4 +116,4 @@ def _log(
     clicked = model.simulate(data.y[shown].astype(int), seed)
     position = np.tile(np.arange(1, DEPTH + 1), n_lists)
     ptr = np.arange(0, n_lists * DEPTH + 1, DEPTH)
-    return ClickLog(data, shown.ravel(), position, clicked.ravel(), ptr, 0, chance.ravel())
+    return ClickLog(data, shown.ravel(), position, clicked.ravel(), ptr, chance.ravel())

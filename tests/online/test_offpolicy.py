@@ -32,7 +32,7 @@ def every_list(copies=2):
     position, chance = np.tile([1, 2, 3], n), np.tile([1 / 3, 1 / 2, 1.0], n)
     data = RankingData(np.eye(3), qid=["q"] * 3, doc_ids=["a", "b", "c"])
     ptr = np.arange(0, 3 * n + 1, 3)
-    return ClickLog(data, np.array(rows), position, np.array(clicked), ptr, 0, chance)
+    return ClickLog(data, np.array(rows), position, np.array(clicked), ptr, chance)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_by_position_a_rank_is_the_clicks_of_its_document_there(log, order):
     scores[list(order)] = [3.0, 2.0, 1.0]
     shown, hits = log.row.reshape(-1, 3), log.clicked.reshape(-1, 3)
     expected = sum(hits[shown[:, r] == d, r].mean() for r, d in enumerate(order))
-    bare = ClickLog(log.data, log.row, log.position, log.clicked, log.list_ptr, 0)
+    bare = ClickLog(log.data, log.row, log.position, log.clicked, log.list_ptr)
     found = evaluate_policy(bare, scores, assume="position")
     for name in ("ips", "self-normalised", "doubly-robust"):
         np.testing.assert_allclose(found.estimates[name].value, expected, rtol=1e-9)
@@ -158,7 +158,7 @@ def test_estimates_of_samples_are_near_the_truth_and_their_intervals_hold():
 def test_a_ranker_that_was_never_served_is_told():
     log, _ = logged(np.random.default_rng(0), 500, 1.0)
     few = ClickLog(
-        log.data, log.row[:300], log.position[:300], log.clicked[:300], log.list_ptr[:101], 0,
+        log.data, log.row[:300], log.position[:300], log.clicked[:300], log.list_ptr[:101],
         log.propensity[:300],
     )  # fmt: skip
     with pytest.warns(DataWarning, match=r"only \d+\.\d of 100 lists are effective"):
@@ -166,7 +166,7 @@ def test_a_ranker_that_was_never_served_is_told():
     rows = np.tile(log.row[:3], 500)  # one list, always
     scores = np.ones(8)
     scores[rows] = 0.0
-    fixed = ClickLog(log.data, rows, log.position, log.clicked, log.list_ptr, 0, np.ones(len(rows)))
+    fixed = ClickLog(log.data, rows, log.position, log.clicked, log.list_ptr, np.ones(len(rows)))
     with pytest.warns(DataWarning, match=r"only 0\.0 of 500"):
         value = evaluate_policy(fixed, scores)
     assert value.mean_weight[0] == 0
@@ -206,7 +206,7 @@ def test_the_features_may_stand_in_the_log():
 def test_what_cannot_be_is_refused(log, change, message):
     with pytest.raises(InputError, match=message):
         evaluate_policy(log, **{"scores": np.arange(3.0), **change})
-    bare = ClickLog(log.data, log.row, log.position, log.clicked, log.list_ptr, 0)
+    bare = ClickLog(log.data, log.row, log.position, log.clicked, log.list_ptr)
     with pytest.raises(InputError, match="has no propensities"):
         evaluate_policy(bare, np.arange(3.0))
 

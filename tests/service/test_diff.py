@@ -195,7 +195,7 @@ def test_clicks_give_expected_clicks():
     assert not found.failures(["clicks < 0"])
     assert not found.notes
     few = clicks.data, clicks.row[:40], clicks.position[:40], clicks.clicked[:40]
-    short = ClickLog(*few, clicks.list_ptr[:21], 0, clicks.propensity[:40])
+    short = ClickLog(*few, clicks.list_ptr[:21], clicks.propensity[:40])
     told = diff(down, up, short, k=1)
     assert all("of 20 lists are effective" in note for note in told.to_dict()["notes"])
     assert len(told.notes) == 2  # one per model

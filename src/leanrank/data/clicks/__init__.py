@@ -116,8 +116,7 @@ def _by_position(propensities: Any, position: IntArray) -> FloatArray:
     """Return one checked propensity per position; 0 where none was shown."""
     last = int(position.max())
     if not isinstance(propensities, Mapping):
-        listed = one_dimensional(propensities, "propensities").tolist()
-        propensities = dict(enumerate(listed, start=1))
+        propensities = dict(enumerate(one_dimensional(propensities, "propensities"), start=1))
     values = np.array([propensities.get(k, np.nan) for k in range(1, last + 1)], np.float64)
     shown = np.zeros(last, dtype=bool)
     shown[position - 1] = True
@@ -193,54 +192,30 @@ def make_clicks(
     """
     check_choice("swaps", swaps, SWAPS)
     rng = np.random.default_rng(random_state)
-    shown, ptr = _rankings(data, scores, list_length)
+    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
+    ranked = np.arange(len(data))
+    if scores is not None:
+        ranked = np.lexsort((-np.asarray(scores, dtype=np.float64), query_of))
     query = rng.integers(data.n_queries, size=n_sessions)
-    sizes = np.diff(ptr)[query]
+    sizes = np.minimum(np.diff(data.query_ptr), list_length)[query]
     list_ptr = np.concatenate(([0], np.cumsum(sizes)))
     session = np.repeat(np.arange(n_sessions), sizes)
     place = np.arange(len(session)) - list_ptr[session]  # from 0
-    source = _moved(place, session, sizes, list_ptr, swaps, rng)
-    row = shown[ptr[query[session]] + source]
+    source = place
+    if swaps == "shuffle":
+        source = np.lexsort((rng.random(len(place)), session)) - list_ptr[session]
+    elif swaps == "adjacent":
+        low = rng.integers(0, np.maximum(sizes - 1, 1))
+        swapped = (rng.random(n_sessions) < 0.5) & (low + 1 < sizes)
+        upper, swapped = low[session], swapped[session]
+        down, up = swapped & (place == upper), swapped & (place == upper + 1)
+        source = place + down - up
+    row = ranked[data.query_ptr[query[session]] + source]
     low, high = float(data.y.min()), float(data.y.max())
     relevance = (data.y[row] - low) / max(high - low, 1e-300)
     attraction = noise + (1.0 - noise) * relevance
     clicked = rng.random(len(row)) < attraction * (place + 1.0) ** -eta
     if data.doc_ids is None:
         data = data.replace(doc_ids=np.arange(len(data)).astype(str))
-    some = np.logical_or.reduceat(clicked, list_ptr[:-1]) if n_sessions else np.empty(0, bool)
     kept, row = only_shown(data, row)
-    return ClickLog(kept, row, place + 1, clicked, list_ptr, int((~some).sum()))
-
-
-def _rankings(data: RankingData, scores: Any, list_length: int) -> tuple[IntArray, IntArray]:
-    """Return the rows that each query shows, best first, and where each query's begin."""
-    query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
-    if scores is None:
-        ranked = np.arange(len(data))
-    else:
-        ranked = np.lexsort((-np.asarray(scores, dtype=np.float64), query_of))
-    rank = np.arange(len(data)) - data.query_ptr[:-1][query_of]
-    sizes = np.minimum(np.diff(data.query_ptr), list_length)
-    return ranked[rank < list_length], np.concatenate(([0], np.cumsum(sizes)))
-
-
-def _moved(
-    place: IntArray,
-    session: IntArray,
-    sizes: IntArray,
-    list_ptr: IntArray,
-    swaps: str,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return the place in the ranking of the document at each place of a list."""
-    if swaps == "none":
-        return place
-    if swaps == "shuffle":
-        order = np.lexsort((rng.random(len(place)), session))
-        return order - list_ptr[session]
-    high = rng.integers(0, np.maximum(sizes - 1, 1)) + 1  # the lower of the two that change places
-    low = high - 1
-    high = np.where((rng.random(len(sizes)) < 0.5) & (high < sizes), high, low)
-    mine_low, mine_high = low[session], high[session]
-    source = np.where(place == mine_low, mine_high, place)
-    return np.where(place == mine_high, mine_low, source)
+    return ClickLog(kept, row, place + 1, clicked, list_ptr)

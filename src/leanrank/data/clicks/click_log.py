@@ -15,6 +15,7 @@ import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.clicks.columns import feature_data, identifiers, read_columns
+from leanrank.data.grouping import run_starts
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
 
@@ -50,8 +51,6 @@ class ClickLog:
     clicked : array of bool
     list_ptr : array of int64
         List l is ``row[list_ptr[l]:list_ptr[l + 1]]``.
-    n_without_clicks : int
-        Lists without a click. They express no preference, but count in click rates by position.
     propensity : array, optional
         The probability with which each document was put where it stood, given those above it.
     """
@@ -61,7 +60,6 @@ class ClickLog:
     position: IntArray
     clicked: BoolArray
     list_ptr: IntArray
-    n_without_clicks: int
     propensity: FloatArray | None = None
 
     @property
@@ -78,6 +76,11 @@ class ClickLog:
     def n_lists(self) -> int:
         """How many lists were shown."""
         return len(self.list_ptr) - 1
+
+    @property
+    def n_without_clicks(self) -> int:
+        """Lists without a click: no preferences, but they count in click rates by position."""
+        return int((~np.logical_or.reduceat(self.clicked, self.list_ptr[:-1])).sum())
 
     @property
     def lists_per_query(self) -> IntArray:
@@ -206,10 +209,8 @@ def read_clicks(
     found = _find(queries, documents, known, where)
     query_of_row = np.repeat(np.arange(known.n_queries), np.diff(known.query_ptr))
     list_of = _codes(sessions) * known.n_queries + query_of_row[found]
-    for key, what in (
-        (list_of * (int(places.max()) + 1) + places, "position"),
-        (list_of * len(known) + found, "document"),
-    ):
+    in_order = list_of * (int(places.max()) + 1) + places
+    for key, what in ((in_order, "position"), (list_of * len(known) + found, "document")):
         if (at := _repeated(key)) is not None:
             first = int(np.flatnonzero(key == key[at])[0])
             raise InputError(
@@ -218,15 +219,13 @@ def read_clicks(
                 f"{at}, counted from 0): a list shows one document at each position"
             )
     # one sort of one number is twice as quick as two; a number of 64 bits holds both
-    order = np.argsort(list_of * (int(places.max()) + 1) + places, kind="stable")
+    order = np.argsort(in_order, kind="stable")
     list_of, found = list_of[order], found[order]
     numbers = {role: values[order] for role, values in numbers.items()}
-    starts = np.flatnonzero(np.concatenate(([True], list_of[1:] != list_of[:-1])))
-    with_clicks = np.logical_or.reduceat(numbers["clicked"], starts)
+    starts = run_starts(list_of)
     data, row = (known, found) if keep_unshown else only_shown(known, found)
     list_ptr = np.append(starts, len(found)).astype(np.int64)
-    without = int((~with_clicks).sum())
-    return ClickLog(data, row, list_ptr=list_ptr, n_without_clicks=without, **numbers)
+    return ClickLog(data, row, list_ptr=list_ptr, **numbers)
 
 
 def click_preferences(clicks: ClickLog) -> Preferences:
@@ -285,21 +284,16 @@ def _next(clicks: ClickLog) -> IntArray:
     return clicks.row[at] * len(clicks.data) + clicks.row[at + 1]
 
 
-_CHECKS: dict[str, tuple[Any, str]] = {
-    "position": (
-        lambda values: (values >= 1) & (values <= 1_000_000) & (values % 1 == 0),
-        "positions are whole numbers that count from 1 at the top, up to a million",
-    ),
-    "clicked": (
-        lambda values: (values == 0) | (values == 1),
-        "give 1 for a document that was clicked and 0 for one that was not",
-    ),
-    "propensity": (
-        lambda values: (values > 0) & (values <= 1),
-        "a propensity is above 0 and at most 1",
-    ),
+_CHECKS: dict[str, Any] = {
+    "position": lambda values: (values >= 1) & (values <= 1_000_000) & (values % 1 == 0),
+    "clicked": lambda values: (values == 0) | (values == 1),
+    "propensity": lambda values: (values > 0) & (values <= 1),
 }
-"""For each column of numbers, a check and the sentence about it."""
+_REMEDIES = {
+    "position": "positions are whole numbers that count from 1 at the top, up to a million",
+    "clicked": "give 1 for a document that was clicked and 0 for one that was not",
+    "propensity": "a propensity is above 0 and at most 1",
+}
 
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
@@ -309,12 +303,10 @@ def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
     if not is_number(table[name].type):
         raise InputError(f"column {name!r} holds something that is not a number")
     values = side_numbers(table[name], name, where)
-    is_right, remedy = _CHECKS[role]
-    wrong = np.flatnonzero(~is_right(values))
+    wrong = np.flatnonzero(~_CHECKS[role](values))
     if len(wrong):
-        raise InputError(
-            f"{where} has {role} {values[wrong[0]]:g} in row {wrong[0]} (counted from 0): {remedy}"
-        )
+        place = f"row {wrong[0]} (counted from 0)"
+        raise InputError(f"{where} has {role} {values[wrong[0]]:g} in {place}: {_REMEDIES[role]}")
     return values
 
 
@@ -325,12 +317,10 @@ def _codes(ids: Any) -> IntArray:
 
 def _repeated(key: IntArray) -> int | None:
     """Return the first row whose key was there before."""
-    ordered = np.sort(key)  # far quicker than to sort with places
-    if not (ordered[1:] == ordered[:-1]).any():
+    if len(run_starts(np.sort(key))) == len(key):  # far quicker than to sort with places
         return None
     order = np.argsort(key, kind="stable")
-    again = order[1:][key[order[1:]] == key[order[:-1]]]
-    return int(again.min())
+    return int(np.delete(order, run_starts(key[order])).min())
 
 
 def _find(queries: Any, documents: Any, known: RankingData, where: str) -> IntArray:
