@@ -26,8 +26,9 @@ class _Table:
     qid: AnyArray
     doc_id: AnyArray
 
-    def _check(self, numeric: str) -> None:
+    def __post_init__(self) -> None:
         """Check the columns against each other; identifiers become text."""
+        numeric = list(vars(self))[2]  # score or label
         qid = np.asarray(self.qid).astype(np.str_)
         doc_id = one_dimensional(np.asarray(self.doc_id).astype(np.str_), "doc_id", len(qid))
         rows = group_rows(None, len(qid))
@@ -55,9 +56,6 @@ class Run(_Table):
     score: FloatArray
     tag: str = "leanrank"
 
-    def __post_init__(self) -> None:
-        self._check("score")
-
 
 @dataclass(frozen=True, repr=False)
 class Qrels(_Table):
@@ -70,9 +68,6 @@ class Qrels(_Table):
     qid: AnyArray
     doc_id: AnyArray
     label: FloatArray
-
-    def __post_init__(self) -> None:
-        self._check("label")
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
@@ -237,20 +232,15 @@ class RunPool:
         if qrels is None:
             return pool
         unjudged = sum(document not in judged[query] for query, document in index)
-        notes = _notes(
-            pool, asked, set(judged), unjudged, sum(y > 0 for each in missed for y in each)
-        )
-        return replace(pool, notes=tuple(notes))
+        return replace(pool, notes=tuple(_notes(pool, asked, set(judged), unjudged)))
 
     def queries(self, chosen: AnyArray) -> RunPool:
         """Return the pool of some queries, by a mask or ascending positions."""
-        numbers = np.arange(self.data.n_queries)[chosen]
-        rows = np.repeat(np.isin(np.arange(self.data.n_queries), numbers), self._sizes)
-        sizes = np.diff(self.judged_ptr)
-        labels = np.repeat(np.isin(np.arange(len(sizes)), numbers), sizes)
-        ptr = np.concatenate(([0], np.cumsum(sizes[numbers]))).astype(np.int64)
-        picked = self.data.queries[numbers]
-        return RunPool(picked, self.rank[rows], ptr, self.judged_labels[labels], self.notes)
+        kept, sizes = np.zeros(self.data.n_queries, dtype=bool), np.diff(self.judged_ptr)
+        kept[chosen] = True
+        ptr = np.cumsum([0, *sizes[kept]], dtype=np.int64)
+        labels, rank = self.judged_labels[np.repeat(kept, sizes)], np.repeat(kept, self._sizes)
+        return RunPool(self.data.queries[kept], self.rank[rank], ptr, labels, self.notes)
 
     def scaled(self, scaler: str, constant: int | tuple[int, ...] = 60) -> FloatArray:
         """Return one comparable value per document and run; a document that a run lacks gets 0.
@@ -329,22 +319,15 @@ def _columns(table: Any, numeric: str, where: str) -> tuple[Any, Any, Any]:
 
 def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
     """Return the place of each document in its query's list, from 1."""
-    if len(qid) == 0:
-        return np.zeros(0, dtype=np.int64)
     by_id = np.argsort(doc_id, kind="stable")[::-1]
-    _, query = np.unique(qid, return_inverse=True)
+    _, query, sizes = np.unique(qid, return_inverse=True, return_counts=True)
     order = by_id[np.lexsort((-score[by_id], query[by_id]))]
-    sorted_query = query[order]
-    starts = np.flatnonzero(np.concatenate(([True], sorted_query[1:] != sorted_query[:-1])))
-    lengths = np.diff(np.append(starts, len(order)))
     ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order)) - np.repeat(starts, lengths) + 1
+    ranks[order] = np.arange(1, len(order) + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return ranks
 
 
-def _notes(
-    pool: RunPool, asked: set[str], judged: set[str], n_unjudged: int, n_missed: int
-) -> Iterator[str]:
+def _notes(pool: RunPool, asked: set[str], judged: set[str], n_unjudged: int) -> Iterator[str]:
     """Yield what was left out or assumed, and the runs that do not answer every query."""
     data, queries = pool.data, ("query", "queries")
     if n := len(asked - judged):
@@ -354,7 +337,7 @@ def _notes(
     if n_unjudged:
         documents = counted(len(data), "retrieved document")
         yield f"{n_unjudged:,} of {documents} without a judgment count as label 0"
-    if n_missed:
+    if n_missed := int((pool.judged_labels > 0).sum() - (data.y > 0).sum()):
         documents = counted(n_missed, "relevant document")
         yield f"{documents} not retrieved by any run: no weights can find them"
     answers = (np.add.reduceat(pool.rank > 0, data.query_ptr[:-1], axis=0) > 0).sum(axis=0)

@@ -27,20 +27,19 @@ class EngineClicks(NamedTuple):
     table : pyarrow.Table
         With the columns session, query, document, position, clicked, and timestamp as it was
         logged.
-    n_lists : int
     notes : tuple of str
         What was left out or guessed, a sentence each.
     """
 
     table: Any
-    n_lists: int
     notes: tuple[str, ...]
 
     @property
     def sizes(self) -> dict[str, int]:
         """The numbers of ``lists``, ``clicks`` and ``rows``."""
         clicks = self.table["clicked"].to_numpy().sum(dtype=int)
-        return {"lists": self.n_lists, "clicks": int(clicks), "rows": len(self.table)}
+        n_lists = len(self.table["session"].unique())
+        return {"lists": n_lists, "clicks": int(clicks), "rows": len(self.table)}
 
     def write(self, target: str | os.PathLike[str]) -> None:
         """Write the table as Parquet or CSV."""
@@ -54,19 +53,10 @@ class EngineClicks(NamedTuple):
             write(self.table, stream)
 
 
-class _Shown(NamedTuple):
-    """A list as it was shown."""
-
-    session: str
-    query: str | None
-    documents: list[str]
-    timestamp: Any
-
-
-class _Click(NamedTuple):
-    session: str | None
-    document: str | None
-    ordinal: int | None
+_Shown = tuple[str, str | None, list[str], Any]
+"""Session, query, documents and time of a list."""
+_Click = tuple[str | None, str | None, int | None]
+"""Session, document and ordinal of a click."""
 
 
 def load_engine_clicks(
@@ -82,7 +72,7 @@ def load_engine_clicks(
     actions : sequence of str, default=("click",)
         The kinds of events that count as a click: UBI's ``action_name``, Metarank's ``type``.
     """
-    from leanrank.data.tables import pa, pc
+    from leanrank.data.tables import pa
 
     kinds = {"position": pa.int64(), "clicked": pa.int8()}
     schema = pa.schema([(column, kinds.get(column, pa.string())) for column in COLUMNS])
@@ -99,32 +89,33 @@ def load_engine_clicks(
     clicks: dict[str | None, list[_Click]] = {}
     for place, record in _records(events):
         if (click := click_of(place, record, wanted)) is not None:
-            clicks.setdefault(click.session, []).append(click)
+            clicks.setdefault(click[0], []).append(click)
     if not clicks:
         raise InputError(
             f"{events[0]}: no event is a click ({', '.join(sorted(wanted))}): name the actions "
             "that count as one"
         )
-    for click in clicks.pop(None, ()):
-        notes.add("click", "without the id of a list left out", click.document)
+    for _, document, _ in clicks.pop(None, ()):
+        notes.add("click", "without the id of a list left out", document)
     seen: set[str] = set()
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for place, record in _records(lists):
             if (shown := list_of(place, record)) is None:
                 continue
-            session, own = shown.session, clicks.pop(shown.session, [])
-            if shown.query is None and shown.documents and not folder.is_dir():
+            session, query, documents, time = shown
+            own = clicks.pop(session, [])
+            if query is None and documents and not folder.is_dir():
                 notes.add("list", "without a query taken as a query of its own", session)
-                shown = shown._replace(query=session)
+                query = session
             if session in seen:
                 notes.add("list", "with the id of another left out", session)
-            elif shown.query is None:
+            elif query is None:
                 notes.add("list", "without query text left out", session)
-            elif not shown.documents:
+            elif not documents:
                 notes.add("list", "without documents left out", session)
             else:
-                yield from _rows(shown, own, notes)
+                yield from _rows((session, query, documents, time), own, notes)
             seen.add(session)
 
     tables, each = [], rows()
@@ -135,9 +126,7 @@ def load_engine_clicks(
     for session, left in clicks.items():
         for _ in left:
             notes.add("click", "on a list that is not in the log left out", session)
-    table = pa.concat_tables(tables)
-    n_lists = pc.count_distinct(table["session"]).as_py()
-    return EngineClicks(table, n_lists, notes.sentences(folder))
+    return EngineClicks(pa.concat_tables(tables), notes.sentences(folder))
 
 
 def read_engine_clicks(
@@ -183,23 +172,24 @@ class _Notes(dict[tuple[str, str], list[str]]):
 
 def _rows(shown: _Shown, clicks: list[_Click], notes: _Notes) -> Iterator[tuple[Any, ...]]:
     """Yield a row per document of a list, clicked or not."""
+    session, query, documents, timestamp = shown
     position: dict[str, int] = {}
-    for rank, document in enumerate(shown.documents, start=1):
+    for rank, document in enumerate(documents, start=1):
         if position.setdefault(document, rank) != rank:
             notes.add("document", "repeated in a list left out at the lower place", document)
     clicked = set()
     for _, named, ordinal in clicks:
         if named in position:
             clicked.add(named)
-        elif ordinal is not None and 1 <= ordinal <= len(shown.documents):
-            clicked.add(shown.documents[ordinal - 1])
+        elif ordinal is not None and 1 <= ordinal <= len(documents):
+            clicked.add(documents[ordinal - 1])
             notes.add("click", "on an object that is not in its list placed by its ordinal", named)
         else:
             notes.add("click", "on a document that is not in its list left out", named)
-    time = "" if shown.timestamp is None else str(shown.timestamp)
+    time = "" if timestamp is None else str(timestamp)
     time = time.encode("utf-8", "replace").decode()  # JSON may hold half of a character
     for document, rank in position.items():
-        yield shown.session, shown.query, document, rank, int(document in clicked), time
+        yield session, query, document, rank, int(document in clicked), time
 
 
 def _records(files: list[Path]) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -228,17 +218,15 @@ def _ubi_click(place: Place, record: Any, actions: Collection[str]) -> _Click | 
             f"ordinal is {brief(ordinal)}"
         )
     session = _optional(record.get("query_id"), "query_id", place)
-    return _Click(session, _optional(named, "object_id", place), ordinal)
+    return session, _optional(named, "object_id", place), ordinal
 
 
 def _ubi_list(place: Place, record: Any) -> _Shown:
     hits = _listed(record.get("query_response_hit_ids") or [], "query_response_hit_ids", place)
-    return _Shown(
-        identifier(record.get("query_id"), "query_id", place),
-        _optional(record.get("user_query"), "user_query", place),
-        [identifier(hit, "hit id", place) for hit in hits],
-        record.get("timestamp"),
-    )
+    session = identifier(record.get("query_id"), "query_id", place)
+    query = _optional(record.get("user_query"), "user_query", place)
+    documents = [identifier(hit, "hit id", place) for hit in hits]
+    return session, query, documents, record.get("timestamp")
 
 
 def _metarank_click(place: Place, record: Any, actions: Collection[str]) -> _Click | None:
@@ -248,7 +236,7 @@ def _metarank_click(place: Place, record: Any, actions: Collection[str]) -> _Cli
     if kind != "interaction" or record.get("type") not in actions:
         return None
     session = _optional(record.get("ranking"), "ranking", place)
-    return _Click(session, identifier(record.get("item"), "item", place), None)
+    return session, identifier(record.get("item"), "item", place), None
 
 
 def _metarank_list(place: Place, record: Any) -> _Shown | None:
@@ -256,9 +244,7 @@ def _metarank_list(place: Place, record: Any) -> _Shown | None:
         return None
     items = _listed(record.get("items"), "items", place)
     fields = [field for field in record.get("fields") or [] if at(field, "name") == "query"]
-    return _Shown(
-        identifier(record.get("id"), "id", place),
-        _optional(at(fields[-1], "value"), "query", place) if fields else None,
-        [identifier(at(item, "id"), "id of an item", place) for item in items],
-        record.get("timestamp"),
-    )
+    session = identifier(record.get("id"), "id", place)
+    query = _optional(at(fields[-1], "value"), "query", place) if fields else None
+    documents = [identifier(at(item, "id"), "id of an item", place) for item in items]
+    return session, query, documents, record.get("timestamp")
