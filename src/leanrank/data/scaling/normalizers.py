@@ -93,26 +93,6 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         learned = {name: getattr(self, f"{name}_").tolist() for name in self._learned}
         return {"kind": self.kind, **learned}
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> Any:
-        """Rebuild a normaliser from what ``to_dict`` gave beside its kind."""
-        self, sound = cls(), set(fields) == set(cls._learned)
-        try:
-            learned = np.array([fields[name] for name in cls._learned], dtype=np.float64)
-            for name, values in zip(cls._learned, learned, strict=True):
-                setattr(self, f"{name}_", values)
-                self.n_features_in_ = len(values)
-            shaped = not cls._learned or (learned.ndim == 2 and learned.size > 0)
-            sound = sound and shaped and bool(np.isfinite(learned).all()) and self._is_sound()
-        except (KeyError, TypeError, ValueError, OverflowError):
-            sound = False
-        if not sound:
-            raise InputError(
-                f"the {cls.kind!r} normaliser needs {' and '.join(cls._learned) or 'no entry'} as "
-                "lists of finite numbers that data could give: write the model again"
-            )
-        return self
-
     def _is_sound(self) -> bool:
         """Return whether data could give the fitted attributes."""
         return True
@@ -397,27 +377,17 @@ def as_normalizer(step: Any) -> Any:
     if not isinstance(step, (StandardScaler, MaxAbsScaler)) and not unit:
         return None
     check_is_fitted(step)
-    scaler = GlobalMinMaxScaler() if unit else GlobalStandardScaler()
-    scaler.n_features_in_ = n_features = step.n_features_in_
-    if isinstance(scaler, GlobalMinMaxScaler):
-        scaler.min_, scaler.max_ = step.data_min_, step.data_max_
-        return scaler
-    centred = isinstance(step, StandardScaler) and step.with_mean
-    scaled = isinstance(step, MaxAbsScaler) or step.with_std
-    scaler.mean_ = np.array(step.mean_ if centred else np.zeros(n_features), dtype=float)
-    scaler.scale_ = np.array(step.scale_ if scaled else np.ones(n_features), dtype=float)
-    return scaler
+    if unit:
+        ends = {"min": step.data_min_, "max": step.data_max_}
+        return normalizer_from_dict({"kind": "minmax", **ends})
+    mean = step.mean_ if getattr(step, "with_mean", False) else np.zeros(step.n_features_in_)
+    scale = step.scale_ if getattr(step, "with_std", True) else np.ones(step.n_features_in_)
+    return normalizer_from_dict({"kind": "standard", "mean": mean, "scale": scale})
 
 
+_PER_QUERY = QueryMinMaxScaler, QueryStandardScaler, QueryRankScaler
 NORMALIZERS: dict[str, type[Normalizer]] = {
-    scaler.kind: scaler
-    for scaler in (
-        QueryMinMaxScaler,
-        QueryStandardScaler,
-        QueryRankScaler,
-        GlobalStandardScaler,
-        GlobalMinMaxScaler,
-    )
+    scaler.kind: scaler for scaler in (*_PER_QUERY, GlobalStandardScaler, GlobalMinMaxScaler)
 }
 """The normalisers by the name that they have in a model file and on the command line."""
 
@@ -441,4 +411,19 @@ def normalizer_from_dict(spec: Mapping[str, Any]) -> Any:
     if not isinstance(spec, Mapping) or "kind" not in spec:
         raise InputError("a normaliser must be an object with a 'kind'")
     fresh = make_normalizer(spec["kind"])
-    return fresh.from_fields({key: value for key, value in spec.items() if key != "kind"})
+    names, sound = fresh._learned, set(spec) == {"kind", *fresh._learned}
+    try:
+        learned = np.array([spec[name] for name in names], dtype=np.float64)
+        for name, values in zip(names, learned, strict=True):
+            setattr(fresh, f"{name}_", values)
+            fresh.n_features_in_ = len(values)
+        shaped = not names or (learned.ndim == 2 and learned.size > 0)
+        sound = sound and shaped and bool(np.isfinite(learned).all()) and fresh._is_sound()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        raise InputError(
+            f"the {fresh.kind!r} normaliser needs {' and '.join(names) or 'no entry'} as lists of "
+            "finite numbers that data could give: write the model again"
+        )
+    return fresh
