@@ -190,7 +190,7 @@ def test_query_sizes_beside_a_file(tmp_path, suffix):
         assert data.query_ids.tolist() == [0, 1]
         assert data.X.ravel().tolist() == [1.0, 2.0, 3.0]
         sizes.write_text("2\n2\n")
-        with pytest.raises(InputError, match="the sizes add up to 4 but there are 3 documents"):
+        with pytest.raises(InputError, match="sizes add up to 4 but there are 3 documents"):
             load(tmp_path / name)
         for wrong in ("2\n1.5\n", "x\n", "-1\n", "１\n"):
             sizes.write_text(wrong)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from leanrank.data.grouping import group_rows, group_sizes_to_qid
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import PACKED
 from leanrank.errors import FileError, InputError, check_choice
@@ -102,17 +104,16 @@ def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None 
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides, as in ``load``.
     """
-    kind = format_name(path, format)
-    write: Any
-    if kind == "letor":
-        from leanrank.data.letor import dump_letor as write
-    elif kind == "parquet":
-        from leanrank.data.tables.frames import dump_parquet as write
-    elif kind == "csv":
-        from leanrank.data.tables.frames import dump_csv as write
-    else:
-        from leanrank.data.store import write_store as write
-    write(data, path)
+    module, function = _WRITERS[format_name(path, format)]
+    getattr(import_module(f"leanrank.data.{module}"), function)(data, path)
+
+
+_WRITERS = {
+    "letor": ("letor", "dump_letor"),
+    "parquet": ("tables.frames", "dump_parquet"),
+    "csv": ("tables.frames", "dump_csv"),
+    "arrow": ("store", "write_store"),
+}
 
 
 def format_name(path: str | os.PathLike[str], given: str | None) -> str:
@@ -149,18 +150,11 @@ def _regrouped(data: RankingData, file: str) -> RankingData:
     """Cut data into queries by the sizes in a file."""
     try:
         sizes = np.loadtxt(file, dtype=np.int64, ndmin=1)
+        queries = group_rows(group_sizes_to_qid(sizes, len(data)))
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{file}: a query size is not a whole number ({error})") from error
-    if sizes.sum() != len(data) or sizes.min(initial=0) < 0:
-        raise InputError(
-            f"{file}: the sizes add up to {sizes.sum():,} but there are {len(data):,} documents: "
-            "give one size per query, or remove the file"
-        )
-    ptr = np.concatenate(([0], np.cumsum(sizes[sizes > 0], dtype=np.int64)))
+        raise InputError(f"{file}: query sizes are read from this file, but {error}") from error
     if data.n_queries == 1:
-        return data.with_fields(query_ids=np.arange(len(ptr) - 1), query_ptr=ptr)
-    if data.order is None and np.array_equal(ptr, data.query_ptr):
+        return data.with_fields(query_ids=queries.query_ids, query_ptr=queries.query_ptr)
+    if data.order is None and np.array_equal(queries.query_ptr, data.query_ptr):
         return data
-    raise InputError(
-        f"{file}: its queries are not those of the data's own qid: remove one of the two"
-    )
+    raise InputError(f"{file}: its queries are not those of the data's own qid: remove either")

@@ -70,9 +70,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
         return Grouping(np.zeros(n_queries, dtype=np.int64), ptr, None)
     ids = _identifiers(qid)
     if n_rows is not None and len(ids) != n_rows:
-        raise InputError(
-            f"qid has {len(ids)} values but there are {n_rows} documents: give one qid per document"
-        )
+        raise InputError(f"qid has {len(ids)} values but there are {n_rows} documents")
     whole = ids.dtype.kind in "iu"
     if not whole and (missing := _missing(ids)).any():
         row = int(np.flatnonzero(missing)[0])
@@ -123,7 +121,7 @@ def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
         )
     if int(sizes.sum()) != n_rows:
         raise InputError(
-            f"group sizes add up to {int(sizes.sum())} but there are {n_rows} documents; group "
+            f"group sizes add up to {int(sizes.sum())} but there are {n_rows} documents: group "
             "holds one size per query, qid holds one id per document"
         )
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
@@ -133,9 +131,7 @@ def one_of_each_query(values: AnyArray, query_ptr: IntArray, where: str = "") ->
     """Return the weight of each query, given that of its query for each document."""
     first: AnyArray = values[query_ptr[:-1]]
     if not np.array_equal(np.repeat(first, np.diff(query_ptr)), values):
-        raise InputError(
-            f"{where}query_weight differs between documents of one query: give one per query"
-        )
+        raise InputError(f"{where}query_weight differs within a query: give one per query")
     return first
 
 
@@ -192,10 +188,8 @@ def as_matrix(X: Any) -> Matrix:
         return matrix
     dense = as_floats(X, "X")
     if dense.ndim != 2:
-        raise InputError(
-            f"X has {dense.ndim} dimension{'s' * (dense.ndim != 1)}: give a table of documents × "
-            "features"
-        )
+        dimensions = "1 dimension" if dense.ndim == 1 else f"{dense.ndim} dimensions"
+        raise InputError(f"X has {dimensions}: give a table of documents × features")
     return np.ascontiguousarray(dense)
 
 

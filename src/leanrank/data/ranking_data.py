@@ -220,9 +220,7 @@ class RankingData:
         """
         unknown = set(fields) - _REPLACEABLE
         if unknown:
-            raise InputError(
-                f"cannot replace {sorted(unknown)}: choose from {sorted(_REPLACEABLE)}"
-            )
+            raise InputError(f"cannot replace {sorted(unknown)}, only {sorted(_REPLACEABLE)}")
         given = {name: getattr(self, name) for name in _REPLACEABLE} | fields
         X = as_matrix(given.pop("X"))
         if X.shape[0] != len(self):
@@ -270,21 +268,17 @@ class QueryIndexer:
 
     def __getitem__(self, key: Any) -> RankingData:
         data = self.data
-        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-            key = [key]
         try:
-            chosen = np.arange(data.n_queries)[key]
+            chosen = np.atleast_1d(np.arange(data.n_queries)[key])
         except IndexError as error:
             raise IndexError(f"{error} (the data has {data.n_queries} queries)") from None
         if chosen.ndim != 1:
             raise IndexError("queries are selected by a number, a slice, a list or a mask")
         sizes = np.diff(data.query_ptr)[chosen]
         ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        rows: Any
-        if len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1)):
+        rows: Any = np.arange(int(ptr[-1])) + np.repeat(data.query_ptr[chosen] - ptr[:-1], sizes)
+        if len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1)):  # a view is enough
             rows = slice(int(data.query_ptr[chosen[0]]), int(data.query_ptr[chosen[-1] + 1]))
-        else:
-            rows = np.arange(int(ptr[-1])) + np.repeat(data.query_ptr[chosen] - ptr[:-1], sizes)
         each: dict[str, Any] = {name: getattr(data, name) for name in _PER_ROW}
         return RankingData.of_fields(
             X=take_rows(data.X, rows),

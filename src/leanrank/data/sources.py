@@ -59,9 +59,7 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
                 given = path == "-"
                 stream = sys.stdin.buffer if given else stack.enter_context(open(path, "rb"))
             elif isinstance(path, io.TextIOBase):
-                raise InputError(
-                    f"{name}: the file object returns text: open it in binary mode ('rb')"
-                )
+                raise InputError(f"{name}: the file returns text: open it in binary mode ('rb')")
             if not hasattr(stream, "peek"):
                 stream = io.BufferedReader(stream)
                 stack.callback(stream.detach)  # the file stays the caller's

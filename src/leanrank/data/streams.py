@@ -141,11 +141,8 @@ class RankingStream:
             for data, offset, line in part.chunks(position.offset, position.line):
                 if self._warns and part.name:
                     self._check_returns(data, seen, part.name)
-                n_queries, n_rows = (
-                    position.queries + data.n_queries,
-                    position.documents + len(data),
-                )
-                position = Position(number, offset, line, n_queries, n_rows)
+                done = position.queries + data.n_queries, position.documents + len(data)
+                position = Position(number, offset, line, *done)
                 for change, _ in self._changes:
                     data = change(data)
                 yield data, position

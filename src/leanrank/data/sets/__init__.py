@@ -161,9 +161,7 @@ class _Recipe:
         for number in pair:
             check_whole("docs_per_query", number)
         if len(pair) != 2 or pair[0] > pair[1]:
-            raise InputError(
-                f"docs_per_query={docs_per_query} must be a number or a pair (least, most)"
-            )
+            raise InputError(f"docs_per_query={docs_per_query} is no number or (least, most)")
         self.smallest, self.largest = pair
         self.n_features = check_whole("n_features", n_features)
         if n_informative is None:
