@@ -15,7 +15,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
-from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, check_rule, mean_of
+from leanrank.metrics.judge import Judge, as_good_as, best_of, better_sign, mean_of
 from leanrank.rankers.inputs import held_out_data
 from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, report, seed_of
 from leanrank.rankers.path import BaseLinearRanker, descending, measure_models
@@ -39,8 +39,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     Parameters
     ----------
     n_features_to_select : int or "auto", default="auto"
-        Number of features. "auto" selects up to ``max_features`` and keeps the number chosen by
-        ``select_by`` and ``rule``.
+        Number of features. "auto" selects up to ``max_features`` and keeps the number with the
+        least leave-query-out error, or what ``rule`` makes of it.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
     criterion : {"lqo", "training"}, default="lqo"
@@ -50,24 +50,13 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         As for RankRLS.
     max_features : int, optional
         Limit of "auto"; by default 50.
-    select_by : str, default="criterion"
-        For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
-        scores of each size.
     rule : {"best", "1se"}, default="best"
         For "auto": the best size, or the smallest within one standard error of it.
-    convention : str, default="standard"
-        Of the measure.
     memory : {"standard", "low"}, default="standard"
         "standard" holds two residuals of each feature: O(kmn) time, O(mn) memory for k of n
         features and m documents. "low" recomputes them: O(k²mn) time, O(km + nnz) memory.
-    fitting : {"pre", "back"}, default="pre"
-        "pre" measures a candidate together with the refitted weights of the others. "back", made
-        for sparse data, measures it with the others frozen at what the remaining queries gave them,
-        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as
-        "low". The chosen weights are refitted after each choice.
     candidates : int, optional
-        Number of features to try per step, drawn at random; with "low" or "back" it shortens the
-        time.
+        Number of features to try per step, drawn at random; with "low" it shortens the time.
     random_state : int, RandomState or None, default=0
         For ``candidates``.
     n_jobs : int, optional
@@ -89,7 +78,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     criterion_path_ : array
         The leave-query-out squared error of each size.
     select_path_ : array of shape (sizes, queries)
-        ``select_by`` on each left-out query, higher is better; NaN where undefined.
+        The negated error of each size on each left-out query.
 
     Notes
     -----
@@ -117,21 +106,17 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     criterion: str = "lqo"
     normalize: str = "query"
     max_features: int | None = None
-    select_by: str = "criterion"
     rule: str = "best"
-    convention: str = "standard"
     memory: str = "standard"
-    fitting: str = "pre"
     candidates: int | None = None
     random_state: Any = 0
     n_jobs: int | None = None
     verbose: int = 0
 
     _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE]}
-    _used_with: ClassVar[Uses] = {
-        "memory": ("fitting", ("pre",)),
-        **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
-    }
+    _used_with: ClassVar[Uses] = dict.fromkeys(
+        ("max_features", "rule"), ("n_features_to_select", ("auto",))
+    )
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         alpha = float(self.alpha)
@@ -140,26 +125,22 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         centred = centred_on_queries(data, labels)
         warn_of_single_query(centred, "features are chosen by the training error")
         criterion = "training" if centred.only_query >= 0 else self.criterion
-        kind = "frozen" if self.fitting == "back" else self.memory
-        state = make_state(kind, centred, alpha, executor, criterion)
-        subsets = forward(
-            state,
-            n_steps,
-            lambda residual: self._on_left_out(residual, centred, data),
-            n_candidates=self.candidates,
-            random=np.random.default_rng(seed_of(self.random_state)),
-        )
-        self._weights = nested_weights(centred, subsets[-1].features, alpha)
-        self.subsets_ = [subset.features for subset in subsets]
-        self.criterion_path_ = np.array([subset.criterion for subset in subsets])
-        self.select_path_ = np.array([subset.by_query for subset in subsets])
-        for subset in subsets:
-            size, last = len(subset.features), int(subset.features[-1])
-            report(self, {"features": size, "last": last, "criterion": float(subset.criterion)})
+        state = make_state(self.memory, centred, alpha, executor, criterion)
+        drawn = np.random.default_rng(seed_of(self.random_state))
+        errors, by_query = [], []
+        for residual in forward(state, n_steps, n_candidates=self.candidates, random=drawn):
+            errors.append(float(residual @ residual))
+            by_query.append(-squared_by_query(residual, centred))
+            size, last = len(state.chosen), state.chosen[-1]
+            report(self, {"features": size, "last": last, "criterion": errors[-1]})
+        chosen = np.array(state.chosen, dtype=np.int64)
+        self._weights = nested_weights(centred, chosen, alpha)
+        self.subsets_ = [chosen[: size + 1] for size in range(n_steps)]
+        self.criterion_path_, self.select_path_ = np.array(errors), np.array(by_query)
         if self.n_features_to_select == "auto":
-            kept = choose_size(self.select_path_, self.rule, self.select_by) + 1
+            kept = choose_size(self.select_path_, self.rule) + 1
         else:
-            kept = len(subsets)
+            kept = n_steps
         self._keep_size(kept)
 
     def _keep_size(self, size: int) -> None:
@@ -199,14 +180,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         check_is_fitted(self, "subsets_")
         data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
         return measure_models(self.coef_path_, data, [measure], convention)[measure]
-
-    def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
-        """Measure a leave-query-out residual on each query; higher is better."""
-        if self.select_by == "criterion":
-            return -squared_by_query(residual, centred)
-        fitted = centred.target - residual
-        scores = np.divide(fitted, centred.root, out=np.zeros_like(fitted), where=centred.root > 0)
-        return measure_scores(scores[None], centred, data, self.select_by, self.convention)[0]
 
     def _count_steps(self, n_features: int) -> int:
         wanted = self.n_features_to_select
@@ -330,18 +303,18 @@ def measure_scores(
         return np.array([-squared_by_query(residual, centred) for residual in residuals])
     from leanrank.metrics import evaluate
 
-    kept = np.arange(len(data))
+    rows = np.arange(len(data))
     if data.sample_weight is not None:
         weight = data.sample_weight
         whole = bool((weight == np.round(weight)).all()) and weight.max(initial=0.0) < 1e6
-        kept = np.repeat(kept, (weight if whole else weight > 0).astype(np.int64))
-    labels, queries = data.y[kept], centred.query_of[kept]
-    ids = None if data.doc_ids is None else data.doc_ids[kept]
+        rows = np.repeat(rows, (weight if whole else weight > 0).astype(np.int64))
+    labels, queries = data.y[rows], centred.query_of[rows]
+    ids = None if data.doc_ids is None else data.doc_ids[rows]
     out = np.full((len(scores), data.n_queries), np.nan)
     rules = Judge(measure, convention).rules
     for row, values in zip(out, scores, strict=True):
         result = evaluate(
-            labels, values[kept], queries, measures=measure, convention=rules, doc_ids=ids
+            labels, values[rows], queries, measures=measure, convention=rules, doc_ids=ids
         )
         row[result.query_ids] = next(iter(result.per_query.values()))
     return out
@@ -369,9 +342,7 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
     >>> choose_size(values, "best"), choose_size(values, "1se")
     (1, 1)
     """
-    check_rule(rule)
-    turned = measure in ("loss", "criterion")  # negated errors
-    worth = values * (1.0 if turned else better_sign(measure))
+    worth = values * (1.0 if measure == "loss" else better_sign(measure))  # a loss is negated
     means = np.array([mean_of(row) for row in worth])
     if np.isnan(means).all():
         raise InputError(

@@ -14,15 +14,13 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from leanrank import make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
-from leanrank.metrics import evaluate
 from leanrank.rankers import GreedyRankRLS, RankRLS
 
 VARIANTS = [
     GreedyRankRLS(),
     GreedyRankRLS(4),
     GreedyRankRLS(3, memory="low"),
-    GreedyRankRLS(3, fitting="back"),
-    GreedyRankRLS(select_by="map", rule="1se"),
+    GreedyRankRLS(rule="1se"),
 ]
 
 
@@ -80,28 +78,20 @@ def left_out(ranker, data):
 
 
 def test_the_criterion_is_that_of_the_leave_query_out_scores(data):
-    for options in ({}, {"fitting": "back"}):
-        ranker = GreedyRankRLS(5, alpha=2.0, normalize="none", **options).fit(data)
-        for row, criterion in zip(left_out(ranker, data), ranker.criterion_path_, strict=True):
-            away = row - data.y
-            away = away - np.array([away[data.qid == q].mean() for q in data.qid])
-            assert away @ away == pytest.approx(criterion, rel=1e-9)
-
-
-def test_auto_by_a_measure(data):
-    ranker = GreedyRankRLS(alpha=0.01, select_by="ndcg@10").fit(data)
-    scores = left_out(ranker, data)
-    means = [evaluate(data, s, measures="ndcg@10").means["ndcg@10"] for s in scores]
-    assert np.allclose(np.nanmean(ranker.select_path_, axis=1), means)
-    assert ranker.n_features_to_select_ == int(np.argmax(means)) + 1 == len(ranker.selected_)
-    fewer = GreedyRankRLS(alpha=0.01, select_by="ndcg@10", rule="1se").fit(data)
-    assert len(fewer.selected_) <= len(ranker.selected_)
+    ranker = GreedyRankRLS(5, alpha=2.0, normalize="none").fit(data)
+    for row, criterion in zip(left_out(ranker, data), ranker.criterion_path_, strict=True):
+        away = row - data.y
+        away = away - np.array([away[data.qid == q].mean() for q in data.qid])
+        assert away @ away == pytest.approx(criterion, rel=1e-9)
 
 
 def test_auto_by_the_criterion(data):
     ranker = GreedyRankRLS(alpha=0.01, max_features=9).fit(data)
     assert len(ranker.subsets_) == 9
     assert len(ranker.selected_) == int(np.argmin(ranker.criterion_path_)) + 1
+    assert np.allclose(-ranker.select_path_.sum(axis=1), ranker.criterion_path_)
+    fewer = GreedyRankRLS(alpha=0.01, max_features=9, rule="1se").fit(data)
+    assert len(fewer.selected_) <= len(ranker.selected_)
 
 
 def test_a_size_by_validation(data):
@@ -144,7 +134,7 @@ def test_constant_features_that_are_taken_get_no_weight(data):
 
 def test_nothing_but_constant_features(data):
     X = np.column_stack([data.qid % 5, np.full(len(data), 0.1)])
-    for options in ({}, {"memory": "low"}, {"fitting": "back"}):
+    for options in ({}, {"memory": "low"}):
         with pytest.warns(
             DataWarning, match="every score is 0: lower alpha or give features that differ"
         ):
@@ -162,7 +152,7 @@ def test_transforming_ranking_data(data):
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e12])
-@pytest.mark.parametrize("options", [{}, {"memory": "low"}, {"fitting": "back"}])
+@pytest.mark.parametrize("options", [{}, {"memory": "low"}])
 def test_weights_as_exact_as_a_direct_solution(data, alpha, options):
     rng = np.random.default_rng(0)
     X = np.column_stack([data.X, data.X[:, 0], data.X[:, 1] + data.X[:, 2], rng.random(len(data))])
@@ -195,11 +185,8 @@ def test_one_query_is_chosen_for_by_training(data):
         ({"alpha": 0}, "alpha=0"),
         ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),
-        ({"fitting": "both"}, "fitting='both'"),
-        ({"fitting": "back", "memory": "low"}, "memory has no effect with fitting='back'"),
         ({"rule": "2se"}, "rule='2se'"),
         ({"candidates": 0}, "candidates=0"),
-        ({"select_by": "mapp"}, "mapp"),
     ],
 )
 def test_bad_parameters(data, options, words):

@@ -1,30 +1,28 @@
 """Greedy RankRLS: what adding each feature would do to the exact leave-query-out error.
 
-Three algorithms, by what they hold in memory (k features chosen of n, m documents):
+Two algorithms, by what they hold in memory (k features chosen of n, m documents):
 
 ============  ==================  ============  ====================================================
 state         time of k choices   memory        how
 ============  ==================  ============  ====================================================
 HeldColumns   O(kmn)              O(mn)         two residuals of every feature, updated each step
 Replayed      O(k²mn)             O(km + nnz)   residuals computed anew from the k chosen features
-Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the average non-zeros of a feature
 ============  ==================  ============  ====================================================
 
-Measuring only κ candidates per step replaces n by κ in the last two rows.
+Measuring only κ candidates per step replaces n by κ in the last row.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.designs.dense import dense_rmatvec
-from leanrank.errors import InputError, check_choice, overflow
+from leanrank.errors import InputError, overflow
 from leanrank.execution import Executor, add_up, cached_property, query_ranges, row_blocks
 from leanrank.solvers.least_squares import _greedy_kernels as kernels
 from leanrank.solvers.least_squares.centred import Centred, reduced
@@ -36,45 +34,21 @@ NUMBERS_PER_RANGE = 1 << 17
 """Size of the rows per task over queries; measured by ``benchmarks greedy``."""
 
 
-@dataclass(frozen=True)
-class Subset:
-    """Some features in order of choice, and what is known of their model.
-
-    Attributes
-    ----------
-    features : array of int64
-    criterion : float
-        The leave-query-out squared error, Eq. 7 of the paper.
-    by_query : array
-        What ``record`` returned of the leave-query-out residual.
-    """
-
-    features: IntArray
-    criterion: float
-    by_query: FloatArray
-
-
 def forward(
-    state: GreedyState,
-    n_steps: int,
-    record: Callable[[FloatArray], FloatArray],
-    *,
-    n_candidates: int | None = None,
-    random: Any = None,
-) -> list[Subset]:
+    state: GreedyState, n_steps: int, *, n_candidates: int | None = None, random: Any = None
+) -> Iterator[FloatArray]:
     """Add the best feature until there are ``n_steps``, the first among equals.
+
+    Yields the leave-query-out residual after each step; its square is Eq. 7 of the paper.
 
     Parameters
     ----------
     state : GreedyState
     n_steps : int
-    record : callable
-        Called with the leave-query-out residual after each step.
     n_candidates : int, optional
-        Number of features to try per step, drawn by ``random``; None: all.
-    random : Generator, optional
+        Number of features to try per step, drawn by ``random``; all by default.
+    random : numpy.random.Generator, optional
     """
-    subsets: list[Subset] = []
     while len(state.chosen) < n_steps:
         tried = np.setdiff1d(np.arange(state.centred.n_features), state.chosen)
         if n_candidates is not None and n_candidates < len(tried):
@@ -82,12 +56,9 @@ def forward(
         gains = state.decreases(tried)
         gains = np.where(np.isnan(gains), -np.inf, gains)  # an overflow is no gain
         state.add(int(tried[np.argmax(gains)]))
-        residual, chosen = state.residual, np.array(state.chosen, dtype=np.int64)
-        criterion = float(residual @ residual)
-        if not np.isfinite(criterion):
+        if not np.isfinite(state.residual @ state.residual):
             raise InputError(overflow("the leave-query-out error"))
-        subsets.append(Subset(chosen, criterion, record(residual)))
-    return subsets
+        yield state.residual
 
 
 def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[FloatArray]:
@@ -112,15 +83,10 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
 
 
 def make_state(
-    kind: str,
-    centred: Centred,
-    alpha: float,
-    executor: Executor,
-    criterion: str = "lqo",
+    kind: str, centred: Centred, alpha: float, executor: Executor, criterion: str = "lqo"
 ) -> GreedyState:
-    """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
-    states = {"standard": HeldColumns, "low": Replayed, "frozen": Frozen}
-    check_choice("kind", kind, states)
+    """Start with no feature chosen; ``kind`` is "standard" or "low"."""
+    states = {"standard": HeldColumns, "low": Replayed}
     return states[kind](centred, alpha, executor, criterion == "training")
 
 
@@ -159,6 +125,11 @@ class GreedyState:
         self.steps_c, self.steps_u = np.empty((0, m)), np.empty((0, m))
         self.totals = np.empty(0)
         self.inverse_rests = np.empty((0, len(centred.query_ptr) - 1))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Compute the energy of every feature and the other arrays of the algorithm."""
+        raise AssertionError(f"{type(self).__name__} must define _begin")
 
     def decreases(self, candidates: IntArray) -> FloatArray:
         """Compute by how much each candidate lowers the leave-query-out (or training) error."""
@@ -239,10 +210,8 @@ class GreedyState:
 class HeldColumns(GreedyState):
     """Algorithm 1: both residuals of every feature, one row per document."""
 
-    def __init__(
-        self, centred: Centred, alpha: float, executor: Executor, by_training: bool
-    ) -> None:
-        super().__init__(centred, alpha, executor, by_training)
+    def _begin(self) -> None:
+        centred = self.centred
         shape = (centred.n_rows, centred.n_features)
         _check_memory(16 * shape[0] * shape[1])
         self.C, self.U = np.empty(shape), np.empty(shape)
@@ -319,10 +288,8 @@ class HeldColumns(GreedyState):
 class Replayed(GreedyState):
     """The low-memory variant: nothing is kept of the features that were not chosen."""
 
-    def __init__(
-        self, centred: Centred, alpha: float, executor: Executor, by_training: bool
-    ) -> None:
-        super().__init__(centred, alpha, executor, by_training)
+    def _begin(self) -> None:
+        centred = self.centred
         if centred.is_sparse:
             kernels.sparse_energy(
                 *centred.columns, centred.query_ptr, centred.mass, centred.root,
@@ -357,55 +324,18 @@ class Replayed(GreedyState):
             )  # fmt: skip
             return gain
 
-        return self._joined(part, candidates, COLUMNS_AT_ONCE)
-
-    def _joined(
-        self, part: Callable[[IntArray], FloatArray], candidates: IntArray, at_once: int
-    ) -> FloatArray:
-        some = row_blocks(len(candidates), at_once)
-        gains = self.executor.map(part, [candidates[begin:end] for begin, end in some])
+        blocks = row_blocks(len(candidates), COLUMNS_AT_ONCE)
+        gains = self.executor.map(part, [candidates[slice(*at)] for at in blocks])
         return np.concatenate([np.zeros(0), *gains])
-
-
-class Frozen(Replayed):
-    """Back-fitting: a candidate is measured with the other weights frozen, then all are refitted.
-
-    The criterion is exact: leave a query out, train the chosen features on the
-    others, freeze their weights, give the candidate the weight that is best on the others, and take
-    the error on the query. The error after refitting is known only after the choice, as
-    ``residual``.
-    """
-
-    def decreases(self, candidates: IntArray) -> FloatArray:
-        """Measure each candidate from its own non-zeros."""
-        centred, k = self.centred, len(self.chosen)
-        ptr = centred.query_ptr
-        if self.by_training:
-            z = np.asarray(centred.X.T @ (centred.root * self.trained))[candidates]
-            return self._training_gain(z, self.start_energy[candidates])
-        held = np.array([kernels.query_sums(c, self.residual, ptr) for c in self.steps_c[:k]])
-        held = held.reshape(k, len(ptr) - 1)
-
-        def part(features: IntArray) -> FloatArray:
-            gain = np.empty(len(features))
-            kernels.frozen_and_measure(
-                *centred.columns, features, ptr, centred.mass, centred.root, self.residual,
-                self.trained, self.alpha, self.start_energy, self.only, self.steps_c, self.totals,
-                held, k, gain,
-            )  # fmt: skip
-            return gain
-
-        return self._joined(part, candidates, 256)
 
 
 def _check_memory(wanted: int) -> None:
     """Reject a problem that does not fit the memory of the machine."""
-    there = machine_memory()
-    if wanted > there:
+    available = machine_memory()
+    if wanted > available:
         raise InputError(
             f"memory='standard' would hold {wanted / 2**30:.0f} GiB for these documents and "
-            f"features, and this machine has {there / 2**30:.0f} GiB: use memory='low', or "
-            "fitting='back' for sparse data"
+            f"features, and this machine has {available / 2**30:.0f} GiB: use memory='low'"
         )
 
 

@@ -18,7 +18,7 @@ UNKNOWNS_PER_ITERATION = 25
 """Unknowns of a system for which forming it takes as long as one conjugate gradient iteration."""
 
 FEWEST_ITERATIONS = 20
-"""Smaller budgets of iterations are not worth a try."""
+"""Smallest number of iterations worth trying."""
 
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -73,7 +73,7 @@ def solve_ridge(
 def iterate_ridge(
     problem: Problem, alpha: float, n_unknowns: int, *, tol: float = 1e-10
 ) -> FloatArray | None:
-    """Solve by conjugate gradients if that is sooner than to form a system; else return None.
+    """Solve by conjugate gradients if that is faster than to form a system; else return None.
 
     An iteration reads X twice, and features of a well-conditioned problem need a few dozen. So many
     are taken as cost less than a system of ``n_unknowns``; after a quarter of them, and at every
@@ -158,10 +158,10 @@ def _conjugate_gradients(
         unit = reach / float(np.linalg.norm(direction)) if reach else 1.0
         problem.at(unit * direction)
         product = (problem.gradient() - start) / unit + alpha * direction
-        bend = float(direction @ product)
-        if not bend > 0.0:
+        curvature = float(direction @ product)
+        if not curvature > 0.0:
             return w, False
-        step = squared / bend
+        step = squared / curvature
         w += step * direction
         residual -= step * product
         reach = reach or float(np.linalg.norm(w))
