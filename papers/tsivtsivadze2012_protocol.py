@@ -23,7 +23,6 @@ from leanrank.solvers.sampling.coregularised import (
     ViewedBlock,
     Views,
     descend_views,
-    listed_views,
     make_viewed_block,
     start_views,
 )
@@ -124,7 +123,8 @@ def run_split(
     fold_of = rng.permutation(np.arange(n_train) % FOLDS)
     cut = rng.permutation(data.n_features)
     half = data.n_features // 2
-    views = listed_views([cut[:half].tolist(), cut[half:].tolist()], data.n_features)
+    views = np.zeros((2, data.n_features))
+    views[0, cut[:half]] = views[1, cut[half:]] = 1.0
 
     parts = []
     for fold in range(FOLDS):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -33,12 +32,8 @@ class SampledPairRanker(StochasticRanker):
     sampling: str = "pairs"
     learning_rate: str = "optimal"
     eta0: float | None = None
-    power_t: float = 0.5
 
-    _used_with: ClassVar[Uses] = {
-        "power_t": ("learning_rate", ("invscaling",)),
-        "eta0": ("learning_rate", ("optimal", "invscaling", "constant")),
-    }
+    _used_with: ClassVar[Uses] = {"eta0": ("learning_rate", ("optimal", "constant"))}
 
     def _block(self, data: RankingData, labels: Labels) -> PairBlock:
         importance = getattr(self, "importance", None)
@@ -49,11 +44,10 @@ class SampledPairRanker(StochasticRanker):
     def _rule(self, block: PairBlock) -> PairRule:
         """Return the parameters of a step."""
         eta0 = self.eta0
-        if eta0 is None:  # a step about settles the largest pair
+        if eta0 is None:  # one step roughly corrects the largest pair
             largest = pair_descent.largest_pair(block, block.index)
             eta0 = rate_for(pair_loss(self.loss).pair_steepness * largest)
-        schedule, power = SCHEDULES.index(self.learning_rate), float(self.power_t)
-        return PairRule(loss=self.loss, schedule=schedule, eta0=float(eta0), power=power)
+        return PairRule(self.loss, SCHEDULES.index(self.learning_rate), float(eta0))
 
     def _averages(self) -> bool:
         """Whether the model is the average of the weights over the later steps."""
@@ -101,14 +95,10 @@ class SPD(SampledPairRanker):
         Pairs per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
-    learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
-        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
+    learning_rate : {"optimal", "pegasos", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), or η₀.
     eta0 : float, optional
         η₀; by default set from the norm of the pairs.
-    power_t : float, default=0.5
-        p of "invscaling".
-    project : bool, default=False
-        Whether weights stay in the ball of radius 1/√α, as in the first Pegasos.
     truncate_every : int, default=1000
         Steps between truncations by the ℓ1 penalty; longer intervals leave fewer features.
     average : bool, optional
@@ -140,7 +130,6 @@ class SPD(SampledPairRanker):
     alpha: float = 1e-3
     _: KW_ONLY
     l1_ratio: float = 0.0
-    project: bool = False
     truncate_every: int = 1000
     average: bool | None = None
 
@@ -149,13 +138,10 @@ class SPD(SampledPairRanker):
         l2 = self.alpha - l1
         if l1 == 0.0:
             parameters.reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
-        if l2 == 0.0:
-            parameters.reject_unused(self, ("project",), "no ℓ2² penalty")
         if l1 > 0.0 and self.average:
             raise InputError("average=True leaves no weight at zero: give it or l1_ratio")
         check_pegasos(self.learning_rate, l2)
-        every, project = int(self.truncate_every), bool(self.project) and l2 > 0.0
-        return super()._rule(block)._replace(l2=l2, l1=l1, project=project, every=every)
+        return super()._rule(block)._replace(l2=l2, l1=l1, every=int(self.truncate_every))
 
     def _averages(self) -> bool:
         return not self.alpha * self.l1_ratio > 0.0 if self.average is None else self.average
@@ -213,7 +199,6 @@ class PAMIR(SampledPairRanker):
     sampling: str = "queries"
     learning_rate: str = fixed("optimal")
     eta0: None = fixed(None)
-    power_t: float = fixed(0.5)
     average: bool = False
 
     def _rule(self, block: PairBlock) -> PairRule:
@@ -246,12 +231,10 @@ class RSRank(SampledPairRanker):
         Pairs per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
-    learning_rate : {"optimal", "invscaling", "constant"}, default="optimal"
-        The rate of step t: η₀/(1 + α η₀ t), η₀/tᵖ, or η₀.
+    learning_rate : {"optimal", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), or η₀.
     eta0 : float, optional
         η₀; by default set from the norm of the pairs.
-    power_t : float, default=0.5
-        p of "invscaling".
     random_state, measure, convention, patience, warm_start, verbose, callback
         As for ``SPD``.
 
@@ -272,9 +255,7 @@ class RSRank(SampledPairRanker):
     truncate_every: int = 1000
     ceiling: float = np.inf
 
-    _constraints: ClassVar[Constraints] = {
-        "learning_rate": [words("optimal", "invscaling", "constant")]
-    }
+    _constraints: ClassVar[Constraints] = {"learning_rate": [words("optimal", "constant")]}
 
     def _rule(self, block: PairBlock) -> PairRule:
         rule, every = super()._rule(block), int(self.truncate_every)
@@ -300,9 +281,8 @@ class LCRA(SampledPairRanker):
         μ, the strength of the agreement.
     n_labeled, n_unlabeled : int
         k and l: pairs per step.
-    views : int or sequence of sequences, default=2
-        Number of views, to which features are assigned at random; or the features of each view,
-        by name or by number.
+    views : int, default=2
+        Number of views, to which features are assigned at random.
     loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
         Loss of labelled pairs, summed over the pairs of a step, as published.
     sampling : {"pairs", "queries"}, default="pairs"
@@ -311,12 +291,10 @@ class LCRA(SampledPairRanker):
         Steps per pass.
     epochs : int, default=1
         Passes; the model is measured on validation data after each.
-    learning_rate : {"optimal", "pegasos", "invscaling", "constant"}, default="optimal"
-        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ, or η₀.
+    learning_rate : {"optimal", "pegasos", "constant"}, default="optimal"
+        The rate of step t: η₀/(1 + α η₀ t), 1/(α t), or η₀.
     eta0 : float, optional
         η₀; by default set from the norm of the pairs of each view.
-    power_t : float, default=0.5
-        p of "invscaling".
     average : bool, default=True
         Whether the model is the average over about the later half of the steps.
     random_state, measure, convention, patience, warm_start, verbose, callback
@@ -349,7 +327,7 @@ class LCRA(SampledPairRanker):
     mu: float = 0.01
     n_labeled: int = 1
     n_unlabeled: int = 10
-    views: int | Sequence[Sequence[Any]] = 2
+    views: int = 2
     average: bool = True
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
@@ -362,9 +340,8 @@ class LCRA(SampledPairRanker):
             if getattr(self, name) > 0:
                 warn(f"LCRA: {name} has no effect, since every document has a label: use SPD")
         check_pegasos(self.learning_rate, self.alpha)
-        schedule = SCHEDULES.index(self.learning_rate)
-        rule = PairRule(loss=self.loss, schedule=schedule, power=float(self.power_t))
-        member = self._members(n_features, seed)
+        rule = PairRule(self.loss, SCHEDULES.index(self.learning_rate))
+        member = coregularised.random_views(n_features, int(self.views), seed)
         self.views_ = [np.flatnonzero(row) for row in member]
         views = coregularised.Views(
             member=member,
@@ -378,21 +355,6 @@ class LCRA(SampledPairRanker):
 
     def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
         return coregularised.descend_views(state, block, self.n_steps)
-
-    def _members(self, n_features: int, seed: int) -> FloatArray:
-        if not np.iterable(self.views):
-            return coregularised.random_views(n_features, int(self.views), seed)
-        listed = list(self.views)
-        if not listed or any(isinstance(v, str) or not np.iterable(v) for v in listed):
-            raise InputError(f"views={self.views!r} must be a number or lists of features")
-        names = getattr(self, "feature_names_in_", None)
-        return coregularised.listed_views(
-            [
-                [parameters.feature_number(f, n_features, names, "views") for f in view]
-                for view in listed
-            ],
-            n_features,
-        )
 
     def _rates(self, members: FloatArray, block: ViewedBlock) -> FloatArray:
         if self.eta0 is not None:

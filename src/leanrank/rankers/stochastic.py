@@ -18,7 +18,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Edges, Labels
 from leanrank.rankers import parameters
 from leanrank.rankers.inputs import count_informative
-from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Rounds, Uses
+from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Rounds, Uses, words
 from leanrank.rankers.path import BaseLinearRanker
 from leanrank.solvers.sampling import ftrl
 from leanrank.solvers.sampling.pair_sampling import document_keys
@@ -144,10 +144,10 @@ class StochasticRanker(Rounds, BaseLinearRanker):
 
     def grow(self, n_features: int) -> Self:
         """Add features that appear in a stream; their weights start at zero."""
-        known = getattr(self, "n_features_in_", 0)
-        if check_whole("n_features", n_features) < known:
+        present = getattr(self, "n_features_in_", 0)
+        if check_whole("n_features", n_features) < present:
             name = type(self).__name__
-            raise InputError(f"{name} has {known} features and cannot continue with {n_features}")
+            raise InputError(f"{name} has {present} features and cannot continue with {n_features}")
         if hasattr(self, "state_"):
             self.state_.grow(n_features)
             self.coef_ = self.state_.weights()
@@ -301,7 +301,10 @@ class MinBatSRank(StochasticRanker):
     normalize: str = "query"
     shuffle: bool = True
 
-    _constraints: ClassVar[Constraints] = {"eta0": [POSITIVE]}
+    _constraints: ClassVar[Constraints] = {
+        "eta0": [POSITIVE],
+        "normalize": [words("query", "none")],
+    }
     _used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 
     def alpha_max(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> float:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from leanrank import make_ranking
@@ -55,17 +54,6 @@ def test_prediction_is_the_mean_of_the_views(data, hidden):
     )
     for features, row in zip(ranker.views_, ranker.state_.view_weights(), strict=True):
         assert np.array_equal(np.flatnonzero(row), features)
-
-
-def test_named_views(data, hidden):
-    names = [f"f{j}" for j in range(12)]
-    views = [names[:5], names[5:]]
-    frame = pd.DataFrame(data.X, columns=names)
-    y = np.where(hidden, np.nan, data.y)
-    named = LCRA(views=views, n_steps=1000).fit(frame, y, data.qid)
-    numbered = LCRA(views=[range(5), range(5, 12)], n_steps=1000).fit(data.X, y, data.qid)
-    assert np.array_equal(named.coef_, numbered.coef_)
-    assert list(named.feature_names_in_) == names
 
 
 def test_the_order_of_rows_does_not_matter(data, hidden):

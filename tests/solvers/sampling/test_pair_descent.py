@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 import pytest
@@ -88,13 +86,10 @@ def twin(X, y, pairs, rule, weights=None, average=False, offset=None):
             rate = [
                 rule.eta0 / (1 + alpha * rule.eta0 * t),
                 1 / (alpha * t) if alpha else 0.0,
-                rule.eta0 / t**rule.power,
                 rule.eta0,
             ][rule.schedule]
             w = (1 - rate * rule.l2) * w - rate * c * slope(z, y[a] - y[b])[1] * p
             pending += rate * rule.l1
-        if rule.project and np.linalg.norm(w) > 1 / math.sqrt(rule.l2):
-            w = w / (np.linalg.norm(w) * math.sqrt(rule.l2))
         if t % rule.every == 0:
             w = np.where(np.abs(w) <= rule.ceiling, soft(w, pending), w)
             pending = 0.0
@@ -113,19 +108,15 @@ def soft(w, amount):
 RULES = {
     "hinge": PairRule("hinge", eta0=0.3, l2=0.05),
     "pegasos": PairRule("hinge", schedule=1, l2=0.05),
-    "projected": PairRule("hinge", schedule=1, l2=0.05, project=True),
-    "projected and truncated": PairRule(
-        "hinge", schedule=3, eta0=0.3, l2=0.9, l1=0.02, project=True, every=7
-    ),
     "squared": PairRule("squared", eta0=0.05, l2=0.3),
-    "logistic": PairRule("logistic", schedule=2, eta0=0.5, power=0.6, l2=0.01),
-    "no penalty": PairRule("squared-hinge", schedule=3, eta0=0.02),
+    "logistic": PairRule("logistic", schedule=2, eta0=0.5, l2=0.01),
+    "no penalty": PairRule("squared-hinge", schedule=2, eta0=0.02),
     "passive-aggressive": PairRule("hinge", passive_aggressive=True, largest=0.2),
     "l1": PairRule("hinge", eta0=0.3, l1=0.1),
     "l1 now and then": PairRule("hinge", eta0=0.3, l1=0.1, every=7),
     "elastic net": PairRule("logistic", eta0=0.5, l1=0.05, l2=0.2, every=3),
-    "ceiling": PairRule("logistic", schedule=3, eta0=0.5, l1=0.03, every=5, ceiling=0.3),
-    "fast decay": PairRule("hinge", schedule=3, eta0=1.0, l2=0.9),  # to the least scale
+    "ceiling": PairRule("logistic", schedule=2, eta0=0.5, l1=0.03, every=5, ceiling=0.3),
+    "fast decay": PairRule("hinge", schedule=2, eta0=1.0, l2=0.9),  # to the least scale
 }
 
 
@@ -266,6 +257,6 @@ def test_more_features_can_come():
 def test_divergence_is_told():
     X, y, ptr = problem()
     block = make_pair_block(1e3 * X, Labels(y, ptr))
-    state = start_pairs(PairRule("squared", schedule=3, eta0=1.0), 5, 0)
+    state = start_pairs(PairRule("squared", schedule=2, eta0=1.0), 5, 0)
     with pytest.raises(InputError, match="lower eta0"):
         descend(state, block, 1000)

@@ -156,8 +156,6 @@ def test_nothing_to_draw():
         index_pairs(np.ones(4), np.array([0, 2, 4]))
     with pytest.raises(InputError, match="nothing to learn"):
         index_pairs(np.empty(0), np.array([0]))
-    with pytest.raises(InputError, match="sampling='documents'"):
-        index_pairs(Y, PTR, over="documents")
 
 
 @pytest.mark.parametrize("keyed", [False, True])

@@ -11,7 +11,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 
 
 class PairRows(NamedTuple):
-    """Documents as kernels take them: a dense array, or the three arrays of a CSR one."""
+    """Documents in the form that kernels take: a dense array, or the three arrays of a CSR one."""
 
     dense: AnyArray
     indptr: AnyArray
@@ -43,7 +43,7 @@ def pair_width(X: Matrix) -> int:
 
 
 class Buffers(NamedTuple):
-    """Space for pairs and their differences."""
+    """Buffers for pairs and their differences."""
 
     pairs: IntArray
     features: IntArray

@@ -22,7 +22,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 
-SCALE, COUNTED, N_NOW, N_BEFORE, DUE, PENDING, NORM = range(7)
+SCALE, COUNTED, N_NOW, N_BEFORE, DUE, PENDING = range(6)
 SMALLEST = 1e-5
 """A smaller scale is multiplied into the weights, to keep precision."""
 
@@ -55,7 +55,7 @@ def new_weights(
     n_features: int, *, n_vectors: int = 1, average: bool = False, truncate: bool = False
 ) -> ScaledWeights:
     """Make weights of zero."""
-    numbers = np.zeros((n_vectors, 7))
+    numbers = np.zeros((n_vectors, 6))
     numbers[:, SCALE] = 1.0
     kept = n_features if average else 0
     return ScaledWeights(
@@ -110,7 +110,6 @@ def shrink(state, r, factor, ceiling):  # type: ignore[no-untyped-def]
         v = state.v[r]
         for j in range(len(v)):
             v[j] *= scale
-        numbers[NORM] *= scale * scale
         scale = 1.0
     numbers[SCALE] = scale
 
@@ -140,16 +139,13 @@ def flush(state, r):  # type: ignore[no-untyped-def]
 @kernel
 def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-untyped-def]
     """Apply the threshold due to some weights, except those above the ceiling."""
-    due, highest, norm = numbers[DUE], ceiling / numbers[SCALE], numbers[NORM]
+    due, highest = numbers[DUE], ceiling / numbers[SCALE]
     for k in range(n):
         j = features[k]
         left_due, size = due - taken[j], abs(v[j])
         if size <= highest:
-            left = max(size - left_due, 0.0)
-            norm += left * left - size * size
-            v[j] = math.copysign(left, v[j])
+            v[j] = math.copysign(max(size - left_due, 0.0), v[j])
         taken[j] = due
-    numbers[NORM] = norm
 
 
 @kernel

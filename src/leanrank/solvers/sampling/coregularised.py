@@ -12,7 +12,6 @@ The model is the mean of the views' scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,7 +110,7 @@ def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> View
 def start_views(
     rule: PairRule, views: Views, n_features: int, seed: int, *, average: bool = False
 ) -> ViewedState:
-    """Start a run at zero weights; labelled pairs are those that ``start_pairs`` would draw."""
+    """Start a run at zero weights; it draws the labelled pairs of ``start_pairs``."""
     return ViewedState(
         weights_=new_weights(n_features, n_vectors=len(views.member), average=average),
         generator=new_state(seed),
@@ -161,18 +160,6 @@ def random_views(n_features: int, n_views: int, seed: int) -> FloatArray:
     return (dealt == np.arange(n_views)[:, None]).astype(np.float64)
 
 
-def listed_views(lists: Sequence[Sequence[int]], n_features: int) -> FloatArray:
-    """Make views of given features; they may share some, and need not have all.
-
-    >>> listed_views([[0, 1], [2]], 4).tolist()
-    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
-    """
-    member = np.zeros((len(lists), n_features))
-    for row, features in zip(member, lists, strict=True):
-        row[np.asarray(features, dtype=np.int64)] = 1.0
-    return member
-
-
 @kernel
 def _descend_views(  # type: ignore[no-untyped-def]
     rows, y, index, weights, hidden_index, rule, member, alpha, eta0, mu, k, n_hidden, state,
@@ -196,7 +183,7 @@ def _descend_views(  # type: ignore[no-untyped-def]
                 _scores(state, hidden_buffers, step * n_hidden, is_dense, pulls)
                 to_pulls(pulls, mu)
             for v in range(len(member)):
-                rate = learning_rate(rule.schedule, eta0[v], rule.power, alpha[v], t)
+                rate = learning_rate(rule.schedule, eta0[v], alpha[v], t)
                 factor = max(0.0, 1.0 - rate * alpha[v])
                 if factor * state.numbers[v, scaled.SCALE] > scaled.SMALLEST:
                     state.numbers[v, scaled.SCALE] *= factor

@@ -24,15 +24,12 @@ from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.designs.dense import dense_rmatvec
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels, Loss, Plan, refuse_edges
+from leanrank.losses.base import Labels, Loss, Plan, reject_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
-
-move_weight = kernels.move
-"""The step of a single weight, for kernels."""
 
 
 class FTRLRule(NamedTuple):
-    """How a gradient becomes weights, in the order in which kernels take it.
+    """The parameters of a step, in the order that kernels take.
 
     Attributes
     ----------
@@ -98,11 +95,6 @@ class FTRLState:
 
     def grow(self, n_features: int) -> None:
         """Add features, which have had no gradient."""
-        if n_features < self.n_features:
-            raise InputError(
-                f"the run has {self.n_features} features already: it cannot continue with "
-                f"{n_features}"
-            )
         more = np.zeros(n_features - self.n_features)
         self.v, self.s, self.w = (np.concatenate([a, more]) for a in (self.v, self.s, self.w))
 
@@ -170,13 +162,7 @@ def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
     loss : Loss
         Needs ``prepare`` and ``evaluate``.
     """
-    if labels.normalize not in ("query", "none"):
-        raise InputError(
-            f"normalize={labels.normalize!r} needs all queries at once, and a stream has no end: "
-            "use 'query' or 'none'"
-        )
-    if not loss.takes_edges:
-        refuse_edges(labels, loss.name)
+    reject_edges(labels, loss)
     plan = loss.prepare(labels)
     n_queries = len(labels.query_ptr) - 1
     given = labels.query_weight
@@ -197,11 +183,6 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
     InputError
         If the loss is no longer finite: the rates are too large for gradients of this size.
     """
-    if batches.X.shape[1] != state.n_features:
-        raise InputError(
-            f"the documents have {batches.X.shape[1]} features, the run {state.n_features}: grow "
-            "the state first"
-        )
     u, g = np.zeros(batches.X.shape[0]), np.zeros(batches.X.shape[0])
     prepare = _dense_steps if isinstance(batches.X, np.ndarray) else _sparse_steps
     score, step = prepare(state, batches.X, u, g)
@@ -227,7 +208,7 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
 
 
 def _dense_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
-    """Return functions that score some rows and take a step on them: every feature takes part."""
+    """Return functions that score some rows and take a step on them, for dense rows."""
     X, c = kernel_view(X), np.zeros(len(state.w))
     v, s, w, rule = state.v, state.s, state.w, state.rule
     kernels.catch_up_all(v, s, w, state.steps, *rule)
@@ -243,7 +224,7 @@ def _dense_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> t
 
 
 def _sparse_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
-    """Return the same for sparse rows: only their features, each brought up to date when used."""
+    """Return the same for sparse rows, whose features are brought up to date when used."""
     rows, c = [kernel_view(a) for a in (X.data, X.indices, X.indptr)], np.zeros(len(state.w))
     seen, touched = np.zeros((2, len(state.w)), dtype=np.int64)
     v, s, w, rule = state.v, state.s, state.w, state.rule

@@ -48,8 +48,8 @@ from leanrank.solvers.sampling.pair_sampling import (
     new_state,
 )
 
-SCHEDULES = ("optimal", "pegasos", "invscaling", "constant")
-"""η₀/(1 + α η₀ t), 1/(α t), η₀/tᵖ and η₀ at step t = 1, 2, …"""
+SCHEDULES = ("optimal", "pegasos", "constant")
+"""η₀/(1 + α η₀ t), 1/(α t) and η₀ at step t = 1, 2, …"""
 
 _SAMPLED_FOR_SIZE = 1000
 
@@ -63,16 +63,14 @@ class PairRule(NamedTuple):
         Name of a loss; for kernels, its compiled ``pair_slope``.
     schedule : int
         Which of ``SCHEDULES``.
-    eta0, power : float
-        The rate η₀ and the exponent p.
+    eta0 : float
+        The rate η₀.
     l2, l1 : float
         Strengths of the two penalties; α is their sum.
     passive_aggressive : bool
         Whether to take, instead of a gradient step, the smallest one that leaves the pair without
         hinge loss, at most ``largest``; no penalty.
     largest : float
-    project : bool
-        Whether weights stay within radius 1/√l2, where the optimum of the hinge loss is.
     every : int
         θ: steps between truncations.
     ceiling : float
@@ -82,17 +80,15 @@ class PairRule(NamedTuple):
     loss: str
     schedule: int = 0
     eta0: float = 1.0
-    power: float = 0.5
     l2: float = 0.0
     l1: float = 0.0
     passive_aggressive: bool = False
     largest: float = 1.0
-    project: bool = False
     every: int = 1
     ceiling: float = math.inf
 
     def compiled(self) -> PairRule:
-        """Return the rule as kernels take it."""
+        """Return the rule in the form that kernels take."""
         return self._replace(loss=pair_loss(self.loss).pair_slope())
 
 
@@ -264,14 +260,12 @@ def _mean_weight(
 
 
 @kernel
-def learning_rate(schedule, eta0, power, alpha, t):  # type: ignore[no-untyped-def]
+def learning_rate(schedule, eta0, alpha, t):  # type: ignore[no-untyped-def]
     """Return the rate of step t."""
     if schedule == 0:
         return eta0 / (1.0 + alpha * eta0 * t)
     if schedule == 1:
         return 1.0 / (alpha * t)
-    if schedule == 2:
-        return eta0 / t**power
     return eta0
 
 
@@ -328,7 +322,7 @@ def _steps(apart, weights, rule, state, t, n_pairs, buffers, is_dense):  # type:
                 norm = squared_norm(values, at, n)
                 step = c * min(rule.largest, (1.0 - z) / norm) if norm > 0.0 else 0.0
         else:
-            rate = learning_rate(rule.schedule, rule.eta0, rule.power, alpha, t)
+            rate = learning_rate(rule.schedule, rule.eta0, alpha, t)
             if rule.l2 > 0.0:
                 factor = max(0.0, 1.0 - rate * rule.l2)
                 if factor * numbers[scaled.SCALE] > scaled.SMALLEST:
@@ -339,19 +333,9 @@ def _steps(apart, weights, rule, state, t, n_pairs, buffers, is_dense):  # type:
             numbers[scaled.PENDING] += rate * rule.l1
         if step != 0.0:
             factor = step / numbers[scaled.SCALE]
-            if rule.project:
-                along, norm = dot(is_dense, v, features, values, at, n), squared_norm(values, at, n)
-                numbers[scaled.NORM] += 2.0 * factor * along + factor * factor * norm
             add(is_dense, v, features, values, at, n, factor)
             if average:
                 add(is_dense, late, features, values, at, n, factor * numbers[scaled.COUNTED])
-        if rule.project:
-            size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
-            if truncate and size > 1.0:  # apply the threshold that is due first
-                scaled.settle(state, 0, rule.ceiling)
-                size = rule.l2 * numbers[scaled.NORM] * numbers[scaled.SCALE] ** 2
-            if size > 1.0:
-                scaled.shrink(state, 0, 1.0 / math.sqrt(size), rule.ceiling)
         if truncate and t % rule.every == 0:
             numbers[scaled.DUE] += numbers[scaled.PENDING] / numbers[scaled.SCALE]
             numbers[scaled.PENDING] = 0.0

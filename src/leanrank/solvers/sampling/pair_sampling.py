@@ -18,13 +18,11 @@ import numpy.typing as npt
 from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import informative_queries
-from leanrank.errors import NoLevelsError, check_choice
-
-PAIRINGS = ("pairs", "queries")
+from leanrank.errors import NoLevelsError
 
 
 class PairIndex(NamedTuple):
-    """The index that pairs are drawn from, as kernels take it.
+    """The index for drawing pairs, in the form that kernels take.
 
     Attributes
     ----------
@@ -85,7 +83,6 @@ def index_pairs(
     >>> sorted(set(zip(higher.tolist(), lower.tolist())))
     [(0, 1), (0, 2), (2, 1), (3, 4)]
     """
-    check_choice("sampling", over, PAIRINGS)
     kept = ~np.isnan(y)
     if sample_weight is not None:
         kept &= sample_weight > 0
@@ -186,7 +183,7 @@ def draw_pairs(index: PairIndex, n_pairs: int, seed: int) -> tuple[IntArray, Int
 def _places(
     labels: FloatArray, queries: IntArray, weight: FloatArray, keys: FloatArray | None
 ) -> IntArray:
-    """Sort documents, which are grouped by query, by level; with keys, whatever the order given."""
+    """Sort documents, which are grouped by query, by level; with keys, from any given order."""
     ends = np.cumsum(np.bincount(queries))
     order = sort_within_queries(np.append(0, ends), labels, keys)
     if keys is None:
