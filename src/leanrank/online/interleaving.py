@@ -29,7 +29,7 @@ from leanrank.online.users import seed_of
 
 
 class Interleaving:
-    """Base of the methods.
+    """Base class of interleaving methods.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Interleaving:
 
 
 class TeamDraft(Interleaving):
-    """Rankers pick in turns, in random order each round; a click counts for who picked.
+    """Rankers pick in turns, in random order each round; a click counts for the one that picked.
 
     Radlinski, Kurup and Joachims (2008); for several rankers Schuth et al. (2014).
 
