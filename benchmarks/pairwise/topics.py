@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import Options, Table
 from leanrank.metrics import evaluate
-from leanrank.rankers import DominationRanker, ListNet, RankSVM
+from leanrank.rankers import DominationRanker, LinearRanker, RankSVM
 
 SIZES = (200, 1_000)
 STRENGTHS, LOWEST = 25, 2e-3
@@ -63,7 +63,7 @@ def _contestants() -> dict[str, Callable[[Any, Any], Any]]:
         "Domination, ℓ1": DominationRanker(tol=1e-3),
         "Domination, l1_ratio 0.9": DominationRanker(l1_ratio=0.9, tol=1e-3),
         "RankSVM, ℓ1": RankSVM(l1_ratio=1.0, tol=1e-3),
-        "softmax of gains, ℓ1": ListNet(target="gains", tol=1e-3),
+        "softmax of gains, ℓ1": LinearRanker("softmax", tol=1e-3),
     }
 
     def path_of(ranker: Any) -> Callable[[Any, Any], Any]:

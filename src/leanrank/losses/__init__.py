@@ -46,8 +46,8 @@ def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
     return loss
 
 
-def pair_loss(name: str, *others: str) -> Loss[Any]:
-    """Make a loss that has a slope for one pair, by its name; ``others`` are offered in errors.
+def pair_loss(name: str) -> Loss[Any]:
+    """Make a loss that has a slope for one pair, by its name.
 
     >>> pair_loss("hinge").pair_steepness
     1.0
@@ -59,7 +59,7 @@ squared-hinge
     from leanrank.errors import check_choice
 
     if not isinstance(name, str) or name not in LOSSES or not _draws_pairs(name):
-        check_choice("loss", name, [*filter(_draws_pairs, LOSSES), *others])
+        check_choice("loss", name, list(filter(_draws_pairs, LOSSES)))
     return get_loss(name)
 
 

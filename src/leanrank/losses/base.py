@@ -33,7 +33,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray, Part
-from leanrank.errors import InputError, NoLevelsError
+from leanrank.errors import InputError, NoLevelsError, check_choice
 from leanrank.execution import row_blocks
 
 NORMALIZATIONS = ("query", "term", "none")
@@ -41,7 +41,7 @@ NORMALIZATIONS = ("query", "term", "none")
 
 @dataclass(frozen=True)
 class Plan:
-    """What every loss needs of a data set; losses extend it.
+    """The part of a prepared data set that every loss needs; losses extend it.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Labels:
-    """What a loss is prepared from; rows in grouped order.
+    """The input of ``Loss.prepare``; rows in grouped order.
 
     With ``edges``, the levels of y play no part in a pairwise loss. ``levels`` are the distinct
     labels of the whole data set, where these documents are only some of it.
@@ -107,7 +107,7 @@ class Labels:
     levels: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Subtract each query's first offset: no loss sees it, and it would cost digits."""
+        """Subtract the first offset of each query, which changes no loss but would cost digits."""
         if self.offset is not None and len(self.offset):
             first = np.minimum(self.query_ptr[:-1], len(self.offset) - 1)
             base = np.repeat(self.offset[first], np.diff(self.query_ptr))
@@ -180,7 +180,7 @@ class Evaluated(NamedTuple):
 
 
 class Loss(Part, ABC, Generic[P]):
-    """A function of scores; see the module's table for what each operation means.
+    """A function of scores; the table of the module explains each operation.
 
     Attributes
     ----------
@@ -207,16 +207,16 @@ class Loss(Part, ABC, Generic[P]):
         """Prepare levels and weights once."""
 
     def weighed(self, labels: Labels) -> Labels:
-        """Return labels with the weights that the loss itself gives to queries; none here."""
+        """Return labels with the query weights of the loss itself; here there are none."""
         return labels
 
     @property
     def unweighed(self) -> Loss[P]:
-        """The same loss without weights of its own, for labels that have them already."""
+        """The same loss without query weights of its own, for labels that include them."""
         return self
 
     def workspace(self, plan: P) -> P:
-        """Return the plan with scratch of its own, for one problem; plans themselves never change.
+        """Return the plan with working memory for one problem; plans themselves never change.
 
         The operations take a plan with or without scratch and return the same.
         """
@@ -231,8 +231,8 @@ class Loss(Part, ABC, Generic[P]):
         raise NotImplementedError
 
     def dual_at(self, plan: P, r0: int, r1: int, point: Evaluated, a: float) -> float:
-        """Return the dual value of queries [r0, r1) at a times a score gradient that is known."""
-        raise NotImplementedError
+        """Return the same where value and score gradient are known."""
+        return self.dual(plan, r0, r1, point.u, a)
 
     def curvature(self, plan: P, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Fill the rows and cells of queries [r0, r1) with the parts of the score Hessian."""
@@ -267,18 +267,18 @@ class Loss(Part, ABC, Generic[P]):
         raise NotImplementedError
 
     def grouped(self, plan: P) -> tuple[Loss[Any], Plan] | None:
-        """Return a loss of nearly the same Hessian, and its plan, for the Hessian of a model.
+        """Return a loss with nearly the same Hessian, and its plan, for quadratic models.
 
         None where it would save nothing.
         """
         raise NotImplementedError
 
     def term_mass(self, plan: P) -> FloatArray:
-        """Return the total factor of each query's terms, a bound for bounds on curvature."""
+        """Return the total factor of each query's terms, for bounds on the curvature."""
         raise NotImplementedError
 
     def pair_slope(self) -> Any:
-        """Return a compiled function of z, by how much the winner leads, and the gap of the labels.
+        """Return a compiled function of the lead z of the winner and the difference of the labels.
 
         Its results are the loss of the pair and the derivative in z.
         """
@@ -297,8 +297,7 @@ def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: s
     >>> query_scale(np.array([2.0, 0.0, 4.0]), None, "none").tolist()
     [1.0, 0.0, 1.0]
     """
-    if normalize not in NORMALIZATIONS:
-        raise InputError(f"normalize={normalize!r} is not known: choose one of {NORMALIZATIONS}")
+    check_choice("normalize", normalize, NORMALIZATIONS)
     active = terms > 0
     weight = np.ones(len(terms)) if query_weight is None else np.asarray(query_weight, np.float64)
     weight = np.where(active, weight, 0.0)
@@ -400,10 +399,10 @@ def _sum_before(values: FloatArray, ptr: IntArray, out: FloatArray) -> None:
             out[at] = out[at - 1] + values[at - 1]
 
 
-def refuse_edges(labels: Labels, name: str) -> None:
+def reject_edges(labels: Labels, loss: Loss[Any]) -> None:
     """Reject explicit preferences for a loss that is not a sum over pairs."""
-    if labels.edges is not None:
+    if labels.edges is not None and not loss.takes_edges:
         raise InputError(
-            f"the loss {name!r} is not a sum over pairs, so it cannot learn from preferences: give "
-            "labels y, or choose a pairwise loss"
+            f"the loss {loss.name!r} is not a sum over pairs, so it cannot learn from "
+            "preferences: give labels y, or choose a pairwise loss"
         )

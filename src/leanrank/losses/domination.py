@@ -29,7 +29,6 @@ from leanrank.losses.base import (
     Plan,
     mass_below,
     query_scale,
-    refuse_edges,
     sort_into_cells,
 )
 
@@ -71,7 +70,6 @@ class DominationLoss(Loss[DominationPlan]):
 
     def prepare(self, labels: Labels) -> DominationPlan:
         """Sort each query's documents by level."""
-        refuse_edges(labels, self.name)
         y, ptr = labels.y, labels.query_ptr
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))

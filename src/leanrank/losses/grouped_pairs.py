@@ -26,10 +26,10 @@ from leanrank.losses.base import Curvature, Labels, Loss, Plan
 from leanrank.losses.pairs import PairPlan, level_arrays, order_of
 
 MOST_GROUPS = 32
-"""Most groups of a level: 16 take as many steps or a few more, 64 cost more and save none."""
+"""Largest number of groups per level: 16 need a few more steps, 64 cost more and save none."""
 
 FEWEST_GROUPS = 8
-"""Fewest groups of a level; with more than a few levels, this many."""
+"""Smallest number of groups per level, used with many levels."""
 
 MOST_IN_QUERY = 64
 """Groups of a query that are shared among its levels, if each then has enough."""
@@ -56,7 +56,7 @@ class GroupedPlan(Plan):
 
 
 class GroupedPairs(Loss[GroupedPlan]):
-    """The approximate Hessian of a pairwise loss; for its values ask that loss.
+    """The approximate Hessian of a pairwise loss, which itself gives the values.
 
     Parameters
     ----------

@@ -39,12 +39,12 @@ class MarginLoss(PairwiseLoss):
         self.margin = margin
 
     def workspace(self, plan: PairPlan) -> PairPlan:
-        """Return the plan with an order of its own, and without the rows by level: nobody asks."""
+        """Return the plan with its own order and without the rows by level, which are not read."""
         order = order_of(replace(plan, order=None))
         return replace(plan, rows=np.zeros(0, dtype=np.int64), order=order)
 
     def _missing(self, z: FloatArray) -> FloatArray:
-        """Return what each difference of scores lacks of the margin."""
+        """Return by how much each difference of scores falls short of the margin."""
         missing: FloatArray = np.maximum(0.0, self.margin - z)
         return missing
 

@@ -29,7 +29,7 @@ from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError, check_choice
 from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale
 
-TARGETS = ("label", "gain", "gains")
+TARGETS = ("label", "gain")
 GAINS = ("exp2", "linear")
 
 
@@ -57,8 +57,8 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     Parameters
     ----------
-    target : {"label", "gain", "gains"}, default="label"
-        P is the softmax of the labels, the softmax of 2^label − 1, or proportional to 2^label − 1.
+    target : {"label", "gain"}, default="label"
+        P is the softmax of the labels, or of 2^label − 1.
     """
 
     name: ClassVar[str] = "listnet"
@@ -70,8 +70,6 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute the target distribution of each query."""
-        if self.target == "gains":
-            return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
@@ -136,7 +134,6 @@ class SoftmaxLoss(ListNetLoss):
     name: ClassVar[str] = "softmax"
 
     def __init__(self, gain: str | Sequence[float] = "exp2", emphasis: float = 0.0) -> None:
-        super().__init__("gains")
         self.gain, self.emphasis = gain, emphasis
 
     def prepare(self, labels: Labels) -> ListNetPlan:
@@ -244,8 +241,7 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
     >>> target_scores(np.array([0.0, 1.0, 2.0]), "gain").tolist()
     [0.0, 1.0, 3.0]
     """
-    if target not in TARGETS:
-        raise InputError(f"target={target!r} is not known: use 'label', 'gain' or 'gains'")
+    check_choice("target", target, TARGETS)
     if target == "label":
         return y
     if np.max(y, initial=0.0) >= 1024.0:

@@ -148,11 +148,11 @@ class SmoothPairwiseLoss(PairwiseLoss):
             self._products(plan, r0, r1, u, D, out)
             return
         edges = edges_of(plan, r0, r1)
-        bend = edges.weight * self.pair(u[edges.winner] - u[edges.loser])[2]
+        curvature = edges.weight * self.pair(u[edges.winner] - u[edges.loser])[2]
         first = int(plan.query_ptr[r0])
         for f in range(D.shape[1]):
             away = D[edges.winner - first, f] - D[edges.loser - first, f]
-            out[:, f] = _differences(plan, r0, r1, edges, bend * away)
+            out[:, f] = _differences(plan, r0, r1, edges, curvature * away)
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
@@ -239,7 +239,7 @@ def order_of(plan: PairPlan) -> IntArray:
 
 
 def offset_share(plan: Plan, rows: slice, g: FloatArray, a: float) -> float:
-    """Return what a dual value loses by the offset of the scores."""
+    """Return the amount by which the offset of the scores lowers a dual value."""
     return 0.0 if plan.offset is None else a * float(g[rows] @ plan.offset[rows])
 
 

@@ -11,7 +11,7 @@ from leanrank._jit import kernel, pair_function
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError
-from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale, refuse_edges
+from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,6 @@ class SquaredLoss(Loss[SquaredPlan]):
 
     def prepare(self, labels: Labels) -> SquaredPlan:
         """Count the documents of each query; a document of weight 2 counts twice."""
-        refuse_edges(labels, self.name)
         y, ptr = labels.y, labels.query_ptr
         weight = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         if labels.gain_weight is not None:

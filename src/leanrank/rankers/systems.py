@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from leanrank.losses import get_loss
-from leanrank.losses.base import Loss
+from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
@@ -15,11 +15,27 @@ from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
 from leanrank.solvers.newton.solver import Newton
 
-MARGIN: Uses = {"margin_scale": ("margin", ("scaled",))}
+
+@dataclass(eq=False, repr=False)
+class MarginRanker(LinearRanker):
+    """A linear ranker with an elastic net that can ask for margins between labels."""
+
+    alpha: float = 0.01
+    l1_ratio: float = 1.0
+    _: KW_ONLY
+    penalty: str | Penalty = "elastic-net"
+    margin: str | None = None
+    margin_scale: float = 1.0
+
+    _used_with: ClassVar[Uses] = {"margin_scale": ("margin", ("scaled",))}
+
+    def _with_margins(self, labels: Labels) -> Labels:
+        """Return the labels with the offsets of the margins."""
+        return labels if self.margin is None else labels.with_margin(float(self.margin_scale))
 
 
 @dataclass(eq=False, repr=False)
-class DominationRanker(LinearRanker):
+class DominationRanker(MarginRanker):
     """Sparse linear ranking with the domination loss (Stevens, Bengio & Singer 2013).
 
     Each document should score above all documents of lower levels of its query together; the loss
@@ -59,19 +75,14 @@ class DominationRanker(LinearRanker):
     True
     """
 
-    alpha: float = 0.01
-    l1_ratio: float = 1.0
     _: KW_ONLY
     loss: str = fixed("domination")
-    penalty: str | Penalty = "elastic-net"
     solver: str = "newton"
-    margin: str | None = None
-    margin_scale: float = 1.0
     bound: str = "range"
     max_iter: int = 100
 
     _constraints: ClassVar[Constraints] = {"solver": [words("newton", "bound-cd")]}
-    _used_with: ClassVar[Uses] = {**MARGIN, "bound": ("solver", ("bound-cd",))}
+    _used_with: ClassVar[Uses] = {"bound": ("solver", ("bound-cd",))}
 
     def _make_solver(self) -> Solver:
         """Return Newton's method or the paper's."""
@@ -94,9 +105,9 @@ class ListNet(LinearRanker):
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, default=1.0
         1 is ℓ1, 0 is ℓ2², between is an elastic net.
-    target : {"label", "gain", "gains"}, default="label"
-        Draw by the softmax of the labels, by the softmax of 2^label − 1, or in proportion to
-        2^label − 1, the softmax loss.
+    target : {"label", "gain"}, default="label"
+        Draw by the softmax of the labels, or of 2^label − 1. In proportion to 2^label − 1:
+        ``LinearRanker("softmax")``.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the plain sum over queries; the others are its mean.
     tol : float, default=1e-6
@@ -126,7 +137,7 @@ class ListNet(LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankNet(LinearRanker):
+class RankNet(MarginRanker):
     """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
 
     The lead of a document over one of a lower level is the log odds that it is the better of the
@@ -165,18 +176,14 @@ class RankNet(LinearRanker):
     _: KW_ONLY
     loss: str = fixed("logistic")
     solver: str = fixed("newton")
-    penalty: str | Penalty = "elastic-net"
-    margin: str | None = None
-    margin_scale: float = 1.0
     importance: Any = None
     max_iter: int = 100
 
     _loss_options: ClassVar[tuple[str, ...]] = ("importance",)
-    _used_with: ClassVar[Uses] = MARGIN
 
 
 @dataclass(eq=False, repr=False)
-class RankSVM(LinearRanker):
+class RankSVM(MarginRanker):
     """The ranking support vector machine (Joachims 2002, 2006), on pairs that are never listed.
 
     A document should score above every document of a lower level of its query by a margin; a pair
@@ -222,14 +229,10 @@ class RankSVM(LinearRanker):
     [3, 2, 1]
     """
 
-    alpha: float = 0.01
     l1_ratio: float = 0.0
     _: KW_ONLY
     loss: str = "squared-hinge"
-    penalty: str | Penalty = "elastic-net"
     solver: str | None = None
-    margin: str | None = None
-    margin_scale: float = 1.0
     importance: Any = None
 
     _constraints: ClassVar[Constraints] = {
@@ -237,7 +240,6 @@ class RankSVM(LinearRanker):
         "loss": [words("squared-hinge", "hinge", "squared_hinge")],
         "solver": [words("newton", "cutting-plane", "struct"), None],
     }
-    _used_with: ClassVar[Uses] = MARGIN
 
     def _make_loss(self) -> Loss[Any]:
         """Return either hinge; margins that are scaled replace the lead of 1."""
