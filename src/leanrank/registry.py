@@ -139,11 +139,6 @@ class System:
         return (self.trials or self.space) if self.tunes else None
 
     @property
-    def has_path(self) -> bool:
-        """Whether one fit gives models of many strengths or sizes."""
-        return self.space is not None and not isinstance(self.space.sweep, Fits)
-
-    @property
     def tuned_space(self) -> Space:
         """What ``tune`` tries where the system is asked for."""
         space = self.tuning or self.space

@@ -1,4 +1,4 @@
-"""Fitting and predicting on a Dask cluster: what rankers make of collections."""
+"""Fitting and predicting on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PER_DOCUMENT = ("sample_weight", "offset", "gain_weight")
 
 @dataclass(frozen=True)
 class ClusterData:
-    """Documents on a cluster, as far as a ranker needs to know them.
+    """The properties of documents on a cluster that a ranker needs.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def data_on_cluster(
     preferences: Any = None,
     **given: Any,
 ) -> ClusterData:
-    """Read a collection for one fit of a ranker or several; the labels stay with the documents."""
+    """Read a collection for one or more fits of a ranker; the labels stay with the documents."""
     check_parameters(ranker)
     name = type(ranker).__name__
     if isinstance(X, ClusterData):
@@ -139,15 +139,17 @@ class _Stream:
 
 
 def lazy_predict(ranker: Any, X: Any) -> Any:
-    """Return the scores of a collection as one, computed when they are asked for."""
-    width = _known_width(X)
-    if width is not None:
-        inputs.check_width(ranker, width)
+    """Return the scores of a collection as a lazy collection."""
+    listed = is_lazy(X) or isinstance(X, (list, tuple))
+    if not listed and getattr(X, "ndim", 2) == 1:
+        raise InputError("X has one dimension: give documents × features, such as X[:, None]")
+    if not listed and not np.isnan(X.shape[1]):
+        inputs.check_width(ranker, X.shape[1])
     twin = copy(ranker)
     for name in ("history_", "state_", "callback"):
         if hasattr(twin, name):
             setattr(twin, name, None)
-    if is_lazy(X) or isinstance(X, (list, tuple)):
+    if listed:
         from dask import delayed
 
         one = delayed(_scores)
@@ -157,16 +159,6 @@ def lazy_predict(ranker: Any, X: Any) -> Any:
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     return X.map_blocks(_scores, twin, drop_axis=1, dtype=np.float64)
-
-
-def _known_width(X: Any) -> int | None:
-    """Return the number of features of a collection that knows it."""
-    if is_lazy(X) or isinstance(X, (list, tuple)):
-        return None
-    if getattr(X, "ndim", 2) == 1:
-        raise InputError("X has one dimension: give documents × features, such as X[:, None]")
-    width = X.shape[1]
-    return None if np.isnan(width) else int(width)
 
 
 def _scores(X: Any, ranker: Any) -> Any:
@@ -179,5 +171,5 @@ def _scores(X: Any, ranker: Any) -> Any:
 
 
 def relabelling(ranker: Any) -> Callable[[Labels], Labels]:
-    """Return what makes a ranker's labels of given ones, fit to travel."""
+    """Return a function that adds the margins of a ranker to labels, for use on workers."""
     return clone(ranker).set_params(callback=None)._with_margins

@@ -1,4 +1,4 @@
-"""What each parameter of a ranker may be, and what measure, patience and verbose do.
+"""Constraints of the parameters of rankers, early stopping and progress.
 
 A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
 whose own is narrower or wider says so in ``_constraints``; a parameter that only some
@@ -61,7 +61,7 @@ SWITCH = "boolean"
 SEVERAL = "array-like"
 
 _NAMES: tuple[tuple[list[Any], str], ...] = (
-    ([NUMBER], "alpha coef0 margin_scale mu power_t rho"),
+    ([NUMBER], "alpha coef0 margin_scale mu rho"),
     ([POSITIVE], "C degree epsilon tol"),
     ([Interval(Real, 0, 1, closed="neither")], "p"),
     ([Interval(Real, 0, 1, closed="right")], "min_strength"),
@@ -70,32 +70,28 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([POSITIVE, None], "eta0 gamma lipschitz"),
     ([SHARE, None], "group_ratio l1_ratio"),
     ([Real, None], "max_cost"),
-    ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
+    ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every views"),
     ([whole(0)], "n_unlabeled"),
     ([whole(), None], "candidates max_features n_thresholds patience"),
     ([Integral, None], "n_jobs"),
     ([whole(), words("auto")], "n_features_to_select n_folds"),
     ([whole(0), words("auto")], "max_pairs"),
     ([Integral, str, Mapping, None], "curves"),
-    ([whole(), SEVERAL], "views"),
-    ([whole(0), SEVERAL, None], "pairs"),
-    ([SWITCH], "project relative shuffle warm_start"),
+    ([SWITCH], "relative shuffle warm_start"),
     ([SWITCH, None], "average"),
     ([SWITCH, Integral], "verbose"),
     ([words("range", "paper")], "bound"),
     ([words("lqo", "training")], "criterion"),
-    ([words("pre", "back")], "fitting"),
     ([words("linear", "poly", "rbf", "precomputed")], "kernel"),
     ([words("total", "per_step")], "l1"),
-    ([words("optimal", "pegasos", "invscaling", "constant")], "learning_rate"),
+    ([words("optimal", "pegasos", "constant")], "learning_rate"),
     ([words("standard", "low")], "memory"),
     ([words("query", "term", "none")], "normalize"),
     ([words("feature", "uniform")], "rates"),
     ([words("progress", "always", "never")], "repeats"),
     ([words("best", "1se")], "rule"),
     ([words("pairs", "queries")], "sampling"),
-    ([words("label", "gain", "gains")], "target"),
-    ([str], "select_by"),
+    ([words("label", "gain")], "target"),
     ([str, Convention], "convention"),
     ([str, Measure], "measure"),
     ([callable, None], "callback"),
@@ -112,7 +108,7 @@ CONSTRAINTS: Constraints = {name: kinds for kinds, names in _NAMES for name in n
 
 
 def fixed(value: Any) -> Any:
-    """Return the field of a parameter that a system does not leave open."""
+    """Return the field of a parameter that a system fixes."""
     return field(default=value, init=False)
 
 
@@ -157,9 +153,9 @@ def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
     """Reject parameters that were changed but have no effect.
 
     >>> from leanrank.rankers import SPD
-    >>> reject_unused(SPD(project=True), ["project"], "no ℓ2² penalty")
+    >>> reject_unused(SPD(truncate_every=9), ["truncate_every"], "no ℓ1 penalty")
     Traceback (most recent call last):
-    leanrank.errors.InputError: SPD: project has no effect with no ℓ2² penalty: leave it out
+    leanrank.errors.InputError: SPD: truncate_every has no effect with no ℓ1 penalty: leave it out
     """
     for name in changed(ranker, names):
         raise InputError(
@@ -171,8 +167,8 @@ def changed(ranker: Any, names: Iterable[str]) -> list[str]:
     """Return the parameters that differ from their defaults; a system may have fixed some.
 
     >>> from leanrank.rankers import SPD
-    >>> changed(SPD(project=True), ["project", "loss"])
-    ['project']
+    >>> changed(SPD(average=True), ["average", "loss"])
+    ['average']
     """
     usual = _defaults(ranker.__class__)
     given = (name for name in names if name in usual)
@@ -237,7 +233,7 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
 
 @dataclass(eq=False, repr=False)
 class Rounds:
-    """A ranker that learns in rounds or passes, of which validation data choose the best."""
+    """A ranker that learns in rounds or passes; validation data choose the best one."""
 
     _takes_validation: ClassVar[bool] = True
 
@@ -250,7 +246,7 @@ class Rounds:
 
 
 class BestSoFar:
-    """The best model of a run by the ranker's measure, and when to stop waiting for a better one.
+    """The best model of a run by the measure of the ranker, and early stopping.
 
     Parameters
     ----------
@@ -304,14 +300,14 @@ class BestSoFar:
         return mean_of(self.judge.per_query(self.held_out, scores)[self.measure])
 
     def update(self, at: int, value: float, model: Any) -> bool:
-        """Take in the measure of pass ``at``, with None for an empty model; return when to stop."""
+        """Record the measure of pass ``at``, None for an empty model; return whether to stop."""
         if np.isnan(value):
             raise InputError(
                 f"{self.measure} is not defined on any query of the validation data: give others"
             )
         if model is not None and self.sign * value > self.quality:
             self.quality, self.at, self.model = self.sign * value, at, model
-        # a threshold that suits the whole run may let no feature in for a while
+        # a threshold for the whole run may keep the model empty for a while
         return self.patience is not None and self.at > 0 and at - self.at >= self.patience
 
 
