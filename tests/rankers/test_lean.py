@@ -100,14 +100,15 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
         return Search(part, labels, loss, {"curves": structure}, settings, folds, SerialExecutor())
 
     search = searched(data, [held_out])
-    at, losses, (w,) = search.path(search.kinds["curves"])
+    found = search.path(search.kinds["curves"])
+    losses, (w,) = found.losses, found.weights
     test, rest = (RankingData(data.X[r], data.y[r], data.qid[r]) for r in (rows, ~rows))
     scores = search.kinds["curves"].design.matvec(w)
     mean, _ = search.mean_and_error(losses)
     assert mean == pytest.approx(loss_of(test, scores[rows]), rel=1e-12)
     assert np.isnan(losses[~held_out]).all()
     alone = searched(rest, [])
-    alone.fit_whole(alone.kinds["curves"], float(settings.strengths[at]))
+    alone.fit_whole(alone.kinds["curves"], float(settings.strengths[found.position]))
     np.testing.assert_allclose(
         alone.kinds["curves"].design.matvec(alone.whole.w), scores[~rows], atol=1e-4
     )

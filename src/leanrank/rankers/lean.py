@@ -51,16 +51,18 @@ LINE_HEIGHT = 0.3
 """Standard deviation of a feature's line beside its ramps: a larger one makes lines cheaper."""
 
 WIDE = 1_000
-"""Features of a sparse matrix above which each has a weight instead of a curve."""
+"""Number of features above which those of a sparse matrix have weights instead of curves."""
 
-MANY_QUERIES, MANY_SEGMENTS, JUMP_SEGMENTS = 400, 12, 32
-"""Informative queries from which on curves have more segments, how many, and how many of curves
-that may jump, with enough documents; by nested folds."""
+QUERIES_FOR_SEGMENTS, MORE_SEGMENTS = 400, 12
+"""Informative queries from which curves have more than 8 segments, and how many; nested folds."""
+
+JUMP_SEGMENTS = 32
+"""Segments of curves that may jump, with enough documents; by nested folds."""
 
 AUTO_PAIRS = 20
 
 EMPHASIS = 0.5
-"""Power of its total gain by which a query counts; set on MQ2008 and the Yandex training part."""
+"""A query counts by this power of its total gain; set on MQ2008 and the Yandex training part."""
 
 
 @dataclass(eq=False, repr=False)
@@ -69,16 +71,17 @@ class LeanRanker(BaseRanker):
 
     Needs no scaling, no validation part and no grid: it divides the queries into folds, chooses how
     strongly to penalise by the loss on held-out queries, keeps surfaces of two features if they
-    improve held-out rankings, drops the features that are missed least, and fits what it chose to
-    all documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
+    improve held-out rankings, drops the least important features, and fits what it chose to all
+    documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
 
     Parameters
     ----------
     max_features : int, optional
-        Most features that the model may read.
+        Largest number of features of the model.
     max_pairs : int or "auto", default="auto"
-        Most surfaces of two features; "auto" is 20. They are kept only if they put more pairs of
-        documents of held-out queries in the right order, by more than the standard error.
+        Largest number of surfaces of two features; "auto" is 20. They are kept only if
+        they put more pairs of documents of held-out queries in the right order, by more than the
+        standard error.
     heredity : bool, default=True
         Whether a pair needs a curve of both of its features in the model. A column with one value
         per query has none, and is always tried beside the others: such a pair is a weight that
@@ -91,8 +94,7 @@ class LeanRanker(BaseRanker):
     gain : {"exp2", "linear"} or sequence, default="exp2"
         The gain of a label y: 2^y − 1, y itself, or the entry y of a sequence.
     categories : list of columns, optional
-        Numeric columns whose values are names, not amounts. Columns of texts are found by
-        themselves.
+        Numeric columns whose values are names, not amounts. Columns of text are always categories.
     monotone : array-like, dict by feature or int, optional
         1 for features whose curve may not fall, −1 for those whose curve may not rise.
     penalty_factors : array-like or dict by feature, optional
@@ -100,7 +102,7 @@ class LeanRanker(BaseRanker):
     costs : array-like or dict by feature, optional
         What each feature costs to compute; those that a dict does not name cost nothing.
     max_cost : float, optional
-        Most that the features of the model may cost together.
+        Largest total cost of the features of the model.
     group_ratio : float or "auto", default="auto"
         Share of the norm of each curve in the penalty; the rest is ℓ1. "auto" is 0.5, or 0.05
         with up to 32 segments below 100,000 documents, so that curves may jump, if the held-out
@@ -181,11 +183,11 @@ class LeanRanker(BaseRanker):
     def _takes_nan(self) -> bool:
         return self.curves is not None
 
-    def _data_and_labels(self, X: Any, *args: Any, **parts: Any) -> tuple[RankingData, Labels]:
+    def _data_and_labels(self, X: Any, *args: Any, **fields: Any) -> tuple[RankingData, Labels]:
         self._levels: dict[int, inputs.Groups] = {}
         self._left_out: list[str] = []
         self._clicked = isinstance(X, ClickLog)
-        return super()._data_and_labels(X, *args, **parts)
+        return super()._data_and_labels(X, *args, **fields)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         loss = self._loss()
@@ -212,11 +214,10 @@ class LeanRanker(BaseRanker):
         self._finish(search, sizes[self._keep_front(search, sizes)])
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
-        """Choose by one held-out part; there are no pairs and no categories."""
-        idle = ("categories", "heredity", "n_folds", "random_state")
-        parameters.reject_unused(
-            self, idle if self.max_pairs == 0 else (*idle, "max_pairs"), "Dask"
-        )
+        """Choose on one held-out part, without pairs and categories."""
+        unused = ["categories", "heredity", "n_folds", "random_state"]
+        unused += ["max_pairs"] if self.max_pairs != 0 else []
+        parameters.reject_unused(self, unused, "Dask")
         shards: Shards = data.X
         if self.curves is not None and not (self.curves == "auto" and data.n_features > WIDE):
             shards = shards.in_ramps(self._ramps)
@@ -229,7 +230,7 @@ class LeanRanker(BaseRanker):
         self.feature_importances_ = search.spreads(sizes[at].solution.w)
 
     def _keep_front(self, search: Search | ShardedSearch, sizes: Sequence[Size]) -> int:
-        """Keep a model of every size; return the largest within the limits."""
+        """Keep a model of every size; return the position of the largest one within the limits."""
         self.front_ = [size.row for size in sizes]
         self._gaps = [size.solution.gap for size in sizes]
         self.front_models_ = [self._model(search, size, size.solution) for size in sizes]
@@ -262,30 +263,30 @@ class LeanRanker(BaseRanker):
         curves = self.curves
         if curves == "auto" and jumps:
             curves = n_segments("auto", n_rows, JUMP_SEGMENTS)
-        elif curves == "auto" and self.n_informative_queries_ >= MANY_QUERIES:
-            curves = MANY_SEGMENTS
+        elif curves == "auto" and self.n_informative_queries_ >= QUERIES_FOR_SEGMENTS:
+            curves = MORE_SEGMENTS
         ramps = find_ramps(curves, self._names(), sample, n_rows)
         return ramps.with_levels(dict(levels or {})).with_lines(sample, LINE_HEIGHT)
 
-    def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
-        """Leave out columns given as y or qid, and read those of texts as categories."""
+    def _validated(self, X: Any, y: Any, qid: Any, fields: Any, *, needs_y: bool) -> RankingData:
+        """Leave out columns given as y or qid, and read columns of text as categories."""
         self._left_out = inputs.beside_features(X, y=y, qid=qid)
         X = inputs.without_columns(X, self._left_out)
         read = inputs.read_frame(X)
         if read is None:
-            return super()._validated(X, y, qid, parts, needs_y=needs_y)
+            return super()._validated(X, y, qid, fields, needs_y=needs_y)
         matrix, names, self._levels = read
         inputs.check_finite(matrix, len(names), names, allow_nan=self._takes_nan)
-        data = super()._validated(matrix, y, qid, parts, needs_y=needs_y)
+        data = super()._validated(matrix, y, qid, fields, needs_y=needs_y)
         self.feature_names_in_ = np.array(names, dtype=object)
         return data
 
     def _kinds(
         self, data: RankingData, informative: BoolArray, executor: Any
     ) -> dict[str, Structure]:
-        """Return the columns of each kind of model that is tried, "curves" first.
+        """Return the columns of each kind of model to try, "curves" first.
 
-        Knots are those of informative queries' documents; all documents are placed among them.
+        Knots come from the documents of informative queries.
         """
         X = data.X
         wide = sparse.issparse(X) and X.shape[1] > WIDE and self.curves == "auto"
@@ -310,27 +311,29 @@ class LeanRanker(BaseRanker):
         rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
         sample = X[rows[:: sample_step(len(rows))]]
 
-        def made(jumps: bool = False) -> Structure:
+        def structure(jumps: bool = False) -> Structure:
             ramps = self._ramps(sample, len(rows), levels, jumps=jumps)
             design = ramp_design(X, ramps, executor)
             return Structure(design, design.ramps, jumps=jumps)
 
-        found = {"curves": made()}
-        if found["curves"].ramps.is_bend.any():  # type: ignore[union-attr]
+        kinds = {"curves": structure()}
+        if kinds["curves"].ramps.is_bend.any():  # type: ignore[union-attr]
             if self.group_ratio == "auto":
-                few = X.shape[0] < MANY_DOCUMENTS
-                found["jumps"] = made(jumps=True) if few else replace(found["curves"], jumps=True)
-            found["lines"] = replace(found["curves"], straight=True)
-        return found
+                few_documents = X.shape[0] < MANY_DOCUMENTS
+                kinds["jumps"] = (
+                    structure(jumps=True) if few_documents else replace(kinds["curves"], jumps=True)
+                )
+            kinds["lines"] = replace(kinds["curves"], straight=True)
+        return kinds
 
     def _settings(self, data: RankingData, structure: Structure) -> Settings:
         n_features = data.n_features
         pairs = AUTO_PAIRS if self.max_pairs == "auto" else int(self.max_pairs)
         if not isinstance(structure.design, RampDesign):
-            pairs = 0  # of sparse features, and of weights, there are no surfaces
+            pairs = 0  # surfaces need curves of dense features
         factors = self._by_feature("penalty_factors", n_features, 1.0)
         factors = None if factors is None else penalty_factors(factors, n_features)
-        if self.max_cost is not None:  # what costs more by itself may never enter
+        if self.max_cost is not None:  # a feature that costs more by itself may never enter
             factors = np.ones(n_features) if factors is None else factors
             factors = np.where(self._costs() > self.max_cost, np.inf, factors)
             if np.isinf(factors).all():
@@ -384,12 +387,12 @@ class LeanRanker(BaseRanker):
             )
 
     def _model(self, search: Search | ShardedSearch, size: Size, solution: Solution) -> Model:
-        """Return the model, with what a refit needs and the held-out results of its size."""
+        """Return the model with its training record and the held-out results of its size."""
         structure, w, made = size.structure, solution.w, self._provenance()
         alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)
         made["training"] = made.get("training", {}) | record | {"held_out": size.row}
-        if self._clicked:  # what held-out queries are measured by
+        if self._clicked:  # held-out queries are measured by clicks
             made["training"]["clicks"] = True
         curves, surfaces = terms_of(structure, w, search.settings.of_query)
         more: dict[str, Any] = {"feature_names": self._names(), "provenance": made}
@@ -419,13 +422,13 @@ class LeanRanker(BaseRanker):
     def refit(self, X: Any, y: Any = None, qid: Any = None, *, structure: str = "same") -> Self:
         """Learn again from new documents, given as for ``fit``.
 
-        Terms, knots and strength stay, and the present weights are the start; with
-        ``structure="again"`` all is chosen again, as ``fit`` does.
+        Terms, knots and strength stay, and the fit starts from the present weights. With
+        ``structure="again"`` everything is chosen again, as ``fit`` does.
         """
         if structure == "again":
             return self.fit(X, y, qid)
         check_is_fitted(self, "model_")
-        # by name: what is done with models in use knows rankers, not the other way round
+        # by name: the layer of models in use imports rankers, not the other way round
         refit = import_module("leanrank.service.refit").refit
         loss = None if isinstance(self.loss, str) else self.loss
         how = {"structure": structure, "tol": self.tol, "loss": loss, "n_jobs": self.n_jobs}

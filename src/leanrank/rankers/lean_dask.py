@@ -24,18 +24,18 @@ from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
 HELD_OUT = 5
-"""One query in so many is held out, counted in each partition."""
+"""One query in this many is held out, counted in each partition."""
 
 
 def _only(held_out: bool, labels: Labels) -> Labels:
-    """Return labels of which only held-out queries count, or only the others."""
+    """Return labels in which only the held-out queries count, or only the others."""
     at = np.arange(len(labels.query_ptr) - 1)
     given = 1.0 if labels.query_weight is None else labels.query_weight
     return replace(labels, query_weight=given * ((at % HELD_OUT == 0) == held_out))
 
 
 class ShardedSearch:
-    """The choices for documents in shards.
+    """The search for documents in shards.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class ShardedSearch:
             ) from error
 
     def run(self, tol: float, report: Callback) -> tuple[float, list[Size]]:
-        """Choose the strength, and fit every size of model; return the strength and these."""
+        """Choose the strength and fit a model of every size; return both."""
         penalty = self.settings.penalty(self.structure)
         top, w = alpha_max(self.fitted, penalty)
         found: list[tuple[float, FloatArray]] = []
@@ -101,7 +101,7 @@ class ShardedSearch:
 
 
 def _squares(shard: Shard, ramps: RampColumns | None, w: FloatArray) -> tuple[FloatArray, int]:
-    """Return the sums of squares within queries of what each feature adds, and how many rows."""
+    """Return sums of squares within queries of what each feature adds, and the number of rows."""
     data, serial = shard.data, SerialExecutor()
     out, sizes = np.zeros(data.n_features), np.diff(data.query_ptr)
     if not data.informative.any():

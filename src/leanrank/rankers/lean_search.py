@@ -1,7 +1,7 @@
-"""How the default ranker chooses: strengths, the kind of curves, pairs and sizes by held-out loss.
+"""How the default ranker chooses strength, kind of curves, pairs and sizes by held-out loss.
 
-Queries are divided into folds. A fold's model is fitted to the other queries, and its loss on its
-own queries is what every choice is made by: it is smooth in the strength, where NDCG of a few
+Queries are divided into folds. The model of a fold is fitted to the other queries, and every choice
+is made by its loss on the held-out ones: the loss is smooth in the strength, whereas NDCG of a few
 hundred queries is mostly noise. The positions of documents among knots are computed once; a fold is
 the same design with other query weights.
 """
@@ -27,14 +27,14 @@ from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
 PAIRS_AGAIN = 0.7
-"""Share of the features below which pairs are looked for again, among those that are left."""
+"""Pairs are searched again once this share of the features is left."""
 
 PATIENCE = 2
-"""Strengths without a lower held-out loss after which a path ends."""
+"""Number of strengths without a lower held-out loss after which a path ends."""
 
 STEP_COLUMNS, STEP_ROWS = 600, 20_000
-"""Columns in use up to which a Newton step tells which feature is the weakest, and documents that
-stand for all in its Hessian."""
+"""Largest number of columns for a Newton step that finds the weakest feature, and the number of
+documents in its Hessian."""
 
 
 class Part:
@@ -43,9 +43,9 @@ class Part:
     Attributes
     ----------
     weight : array
-        Of each query; 0 if it takes no part.
+        Of each query; 0 if it is held out.
     queries, rows : array
-        The informative queries that are held out, and which documents are.
+        The informative queries that are held out, and a mask of the documents that are.
     top : float
         The strength of an empty model, to which others are relative.
     structure, w
@@ -62,7 +62,7 @@ class Part:
         self.w = np.zeros(self.structure.design.n_features)
 
     def problem(self, structure: Structure) -> MemoryProblem:
-        """Join a structure's columns with the part's loss."""
+        """Join the columns of a structure with the loss of this part."""
         search = self.search
         return MemoryProblem(structure.design, search.loss, self.plan, search.executor)
 
@@ -79,10 +79,36 @@ class Part:
         return solver.solve(problem, penalty.times(strength * self.top), w.copy())
 
     def start(self, structure: Structure) -> tuple[MemoryProblem, Any, FloatArray]:
-        """Return problem and penalty, and find alpha_max, from which the path descends."""
+        """Return problem, penalty and the weights at alpha_max, where the path starts."""
         problem, penalty = self.problem(structure), self.search.settings.penalty(structure)
         self.top, w = alpha_max(problem, penalty)
         return problem, penalty, w
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A kind of curves at one strength.
+
+    Attributes
+    ----------
+    structure : Structure
+    position : int
+        Of the strength among those of the path.
+    loss : float
+        The mean of ``losses``, the held-out loss of each query.
+    losses : array
+    weights : list of array
+        Of each fold.
+    tops : list of float
+        The strength of an empty model of each fold.
+    """
+
+    structure: Structure
+    position: int
+    loss: float
+    losses: FloatArray
+    weights: list[FloatArray]
+    tops: list[float]
 
 
 @dataclass(frozen=True)
@@ -123,7 +149,7 @@ class Search:
     labels : Labels
     loss : Loss
     kinds : dict of Structure
-        The columns of each kind of model that is tried; another must be better than the first.
+        The columns of each kind of model to try; a later one must be better than those before.
     settings : Settings
     held_out : list of array of bool
         Which queries each fold holds out.
@@ -161,36 +187,35 @@ class Search:
 
     def mean_and_error(self, values: FloatArray) -> tuple[float, float]:
         """Return the mean over held-out queries, by their weights, and its standard error."""
-        known = ~np.isnan(values)
-        if not known.any():
-            return np.nan, np.nan
-        share = self.share[known] / self.share[known].sum()
-        mean = float(share @ values[known])
-        return mean, float(np.sqrt(np.sum((share * (values[known] - mean)) ** 2)))
+        judged = ~np.isnan(values)
+        share = self.share[judged] / self.share[judged].sum()
+        mean = float(share @ values[judged])
+        return mean, float(np.sqrt(np.sum((share * (values[judged] - mean)) ** 2)))
 
     def run(self, report: Callback) -> tuple[float, list[Size]]:
         """Choose curves, jumps or lines, the strength and pairs; fit every size of model.
 
-        ``report`` is told every choice.
+        Every choice is passed to ``report``.
         """
-        strengths = self.settings.strengths
-        best: FloatArray | None = None
-        known: tuple[int, float] | None = None
-        bent_at: int | None = None
-        for choice, other in self.kinds.items():
-            own_at, losses, own = self.path(other, known)
-            loss, _ = self.mean_and_error(losses)
-            report({"choice": choice, "strength": float(strengths[own_at]), "loss": loss})
-            bent_at = own_at if bent_at is None else bent_at
-            gain, error = (1.0, 0.0) if best is None else self.mean_and_error(best - losses)
+        strengths, tried = self.settings.strengths, []
+        best: Tried | None = None
+        for kind, structure in self.kinds.items():
+            found = self.path(structure, best)
+            tried.append(found)
+            strength = float(strengths[found.position])
+            report({"choice": kind, "strength": strength, "loss": found.loss})
+            gain, error = 1.0, 0.0
+            if best is not None:
+                gain, error = self.mean_and_error(best.losses - found.losses)
             if gain > error:
-                structure, at, best, weights = other, own_at, losses, own
-                known, tops = (at, loss), [fold.top for fold in self.folds]
-        for fold, w, top in zip(self.folds, weights, tops, strict=True):
-            fold.structure, fold.w, fold.top = structure, w, top
-        strength = self.fit_whole(structure, float(strengths[at]))
+                best = found
+        assert best is not None
+        for fold, w, top in zip(self.folds, best.weights, best.tops, strict=True):
+            fold.structure, fold.w, fold.top = best.structure, w, top
+        strength = self.fit_whole(best.structure, float(strengths[best.position]))
         if self.settings.max_pairs:  # lines want a weaker penalty than whatever bends
-            start = min(at, bent_at or 0) if structure.straight else at
+            curves = tried[0] if best.structure.straight else best
+            start = min(best.position, curves.position)
             strength = self._with_pairs(start, report) or strength
         return strength, self.sizes(strength)
 
@@ -209,9 +234,9 @@ class Search:
     def _with_pairs(self, at: int, report: Callback) -> float | None:
         """Add pairs to all parts if they improve the held-out rankings; return their strength.
 
-        A fold's pairs are found on its own training queries. They must put more pairs of documents
-        in the right order: where gains are no exponential of a sum, as with labels cut from one,
-        the loss may fall by a change of scale, which moves no document.
+        The pairs of a fold are found on its own training queries. They must put more pairs of
+        documents in the right order: the loss may also fall by a mere change of scale, which moves
+        no document, where gains are not the exponential of a sum of terms.
         """
         strengths = self.settings.strengths
         found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
@@ -232,8 +257,8 @@ class Search:
             for of, own, v in ((curves, fold.structure, fold.w), (surfaces, structure, w)):
                 of[fold.rows] = fold.problem(own).scores(v)[fold.rows]
         gain, error = self.mean_and_error(self.disorder(curves) - self.disorder(surfaces))
-        told = {"strength": strength, "loss": loss, "gain": gain, "error": error}
-        report({"choice": "pairs", **told})
+        choice = {"choice": "pairs", "strength": strength, "loss": loss}
+        report({**choice, "gain": gain, "error": error})
         if not gain > error:
             return None
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
@@ -252,7 +277,7 @@ class Search:
         runs = [self.shrink(fold, strength, sizes) for fold in self.folds]
         found = []
         for structure, solution, dropped in self.shrink(whole, strength, sizes):
-            losses, scores = self.unjudged(), np.full(len(self.data.y), np.nan)
+            losses, scores = self.no_losses(), np.full(len(self.data.y), np.nan)
             for fold, run in zip(self.folds, runs, strict=True):
                 own, fitted, _ = next(run)
                 u = fold.problem(own).scores(fitted.w)
@@ -279,21 +304,21 @@ class Search:
         used = structure.used(w)
         n_pairs = int(np.count_nonzero(used >= structure.n_features))
         row: dict[str, Any] = {"features": len(structure.features_of(used)), "pairs": n_pairs}
-        known = ~np.isnan(scores)
-        if not known.any():
+        scored = ~np.isnan(scores)
+        if not scored.any():
             return row
         row["loss"], row["loss_error"] = self.mean_and_error(losses)
-        y, qid = self.data.y[known], self.data.qid[known]
-        found = evaluate(y, scores[known], qid, measures=["ndcg@10", "map"])
+        y, qid = self.data.y[scored], self.data.qid[scored]
+        found = evaluate(y, scores[scored], qid, measures=["ndcg@10", "map"])
         for name, values in found.per_query.items():
             defined = values[~np.isnan(values)]
-            if len(defined):  # no fraction of a grade is relevant
+            if len(defined):  # fractions of a grade have no MAP
                 error = float(defined.std() / np.sqrt(len(defined)))
                 row |= {name: float(found.means[name]), f"{name}_error": error}
         return row
 
-    def unjudged(self) -> FloatArray:
-        """Return an empty table of held-out losses."""
+    def no_losses(self) -> FloatArray:
+        """Return one NaN per query, for losses of held-out queries."""
         return np.full(self.data.n_queries, np.nan)
 
     def disorder(self, scores: FloatArray) -> FloatArray:
@@ -303,47 +328,45 @@ class Search:
         """
         from leanrank.metrics import evaluate
 
-        out, known = self.unjudged(), ~np.isnan(scores)
-        y, qid = self.data.y[known], self.data.qid[known]
-        found = evaluate(y, scores[known], qid, measures="all_pairs_error").per_query
-        out[known[self.data.query_ptr[:-1]]] = found["all_pairs_error"]
+        out, scored = self.no_losses(), ~np.isnan(scores)
+        y, qid = self.data.y[scored], self.data.qid[scored]
+        found = evaluate(y, scores[scored], qid, measures="all_pairs_error").per_query
+        out[scored[self.data.query_ptr[:-1]]] = found["all_pairs_error"]
         return out
 
-    def path(
-        self, structure: Structure, known: tuple[int, float] | None = None
-    ) -> tuple[int, FloatArray, list[FloatArray]]:
-        """Follow the path of all folds; return the best strength, its losses and its weights.
+    def path(self, structure: Structure, best: Tried | None = None) -> Tried:
+        """Follow the path of all folds with some columns, to the strength of the least loss.
 
         It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths, or is above
-        the ``known`` one of another kind of model where that is at its best.
+        that of the ``best`` kind so far where that is at its best.
         """
         begun = [fold.start(structure) for fold in self.folds]
         weights = [w for _, _, w in begun]
         problems = [(problem, penalty) for problem, penalty, _ in begun]
-        found: list[tuple[FloatArray, list[FloatArray]]] = []
-        means: list[float] = []
-        for at, strength in enumerate(self.settings.strengths):
+        tops = [fold.top for fold in self.folds]
+        tried: list[Tried] = []
+        for position, strength in enumerate(self.settings.strengths):
             losses, weights = self._fitted_folds(problems, float(strength), weights)
-            found.append((losses, weights))
-            means.append(self.mean_and_error(losses)[0])
-            behind = known is not None and at >= known[0] and means[-1] > known[1]
-            if behind or at - int(np.argmin(means)) >= PATIENCE:
+            loss = self.mean_and_error(losses)[0]
+            tried.append(Tried(structure, position, loss, losses, weights, tops))
+            behind = best is not None and position >= best.position and loss > best.loss
+            lowest = min(tried, key=lambda each: each.loss)
+            if behind or position - lowest.position >= PATIENCE:
                 break
-        best = int(np.argmin(means))
-        return best, *found[best]
+        return lowest
 
     def _fitted_folds(
         self, problems: Sequence[tuple[MemoryProblem, Any]], strength: float, w: list[FloatArray]
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Solve the problem of each fold; return the losses of its own queries and the weights."""
-        losses, weights = self.unjudged(), []
+        losses, weights = self.no_losses(), []
         for fold, (problem, penalty), start in zip(self.folds, problems, w, strict=True):
             weights.append(fold.solve(problem, penalty, strength, start).w)
             losses[fold.queries] = self.losses(problem.scores(weights[-1]), fold.queries)
         return losses, weights
 
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
-        """Return the standard deviation of each term's part of the scores, within queries."""
+        """Return the standard deviation within queries of what each term adds to the scores."""
         out = np.zeros(structure.n_features + len(structure.pairs))
         for term, part in parts_within(structure, w, self.sizes_of_queries, self.informative):
             out[term] = np.std(part)
@@ -358,9 +381,10 @@ class Search:
         return np.sqrt(total)
 
     def weakest(self, problem: MemoryProblem, structure: Structure, w: FloatArray) -> list[int]:
-        """List the features in use, those without which the objective rises least first.
+        """List the features in use, the least important first.
 
-        If they have many columns, those that move the scores within queries least.
+        Importance is the rise of the objective without a feature or, with many columns, how much
+        the feature moves the scores within queries.
         """
         used = sorted(structure.features_of(structure.used(w)))
         formed = self.loss.offers("curvature") or self.loss.offers("products")
@@ -373,8 +397,8 @@ class Search:
     ) -> Iterator[tuple[Structure, Solution, IntArray]]:
         """Yield columns, solution and dropped features at each size: drop the weakest, fit again.
 
-        What a larger model did not read does not come back. Pairs are looked for again among the
-        features that are left once these are few.
+        A feature that was dropped does not come back. Pairs are searched again among the features
+        that are left once these are few.
         """
         structure, w = part.structure, part.w
         problem = part.problem(structure)
@@ -402,8 +426,8 @@ def front(sizes: Sequence[Size]) -> list[Size]:
     """Return one model per number of features, descending, the one with the least loss."""
     best: dict[int, Size] = {}
     for size in sizes:
-        known = best.setdefault(len(size.features), size)
-        if size.row.get("loss", np.inf) < known.row.get("loss", np.inf):
+        present = best.setdefault(len(size.features), size)
+        if size.row.get("loss", np.inf) < present.row.get("loss", np.inf):
             best[len(size.features)] = size
     return [best[n_features] for n_features in sorted(best, reverse=True)]
 
@@ -413,7 +437,7 @@ def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatA
 
     If the weights w_j of a feature go to zero and the others move to where this costs least, the
     quadratic model of the loss rises by ½ w_jᵀ [(H⁻¹)_jj]⁻¹ w_j above its gradient. At the optimum
-    the penalty cancels that: it is straight on the way of w_j to zero.
+    the penalty cancels that gradient: it is linear between w_j and zero.
     """
     active = np.flatnonzero(w)
     owner = structure.owner[active]

@@ -1,7 +1,7 @@
 """Which columns a model of the default ranker may use, their penalty, and their record in a file.
 
-A model holds curves. The penalty is about columns: ramps, a line beside them, a gap. So the file
-holds the knots and the weights of these columns as well, for the features that the model reads.
+A model holds curves, but the penalty depends on columns: ramps, a line beside them, a gap. So the
+model file also holds the knots and the weights of these columns.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from leanrank.execution import cached_property
 from leanrank.model import Curve, Model, Surface
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
-from leanrank.rankers.knots import column_parts
 
 JUMP_RATIO = 0.05
-"""Share of the norm for curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
+"""``group_ratio`` of curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
 
-MANY_QUERIES, QUITE_MANY_QUERIES, MANY_DOCUMENTS = 3_000, 1_000, 100_000
-"""Informative queries from which on one held-out part is enough, and if documents are many too."""
+MANY_DOCUMENTS = 100_000
+
+QUERIES_FOR_ONE_PART, QUERIES_WITH_MANY_DOCUMENTS = 3_000, 1_000
+"""Informative queries from which one held-out part is enough, and with many documents."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,14 @@ class Structure:
         return replace(self, design=design, pairs=tuple(pairs))
 
     def widened(self, w: FloatArray) -> FloatArray:
-        """Return weights of the curves with zeros for the pairs."""
+        """Return the weights of the curves, with zeros for the pairs."""
         out = np.zeros(self.design.n_features)
         n_curved = min(len(w), self.design.n_features - PER_PAIR * len(self.pairs))
         out[:n_curved] = w[:n_curved]
         return out
 
     def features_of(self, owners: IntArray) -> set[int]:
-        """Return the features that terms read."""
+        """Return the features that some terms read."""
         n = self.n_features
         terms = ((one,) if one < n else self.pairs[one - n] for one in owners.tolist())
         return {feature for term in terms for feature in term}
@@ -95,7 +96,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Settings:
-    """What of a ranker's parameters the search needs.
+    """The parameters of a ranker that the search needs.
 
     Attributes
     ----------
@@ -129,16 +130,18 @@ class Settings:
         """Return the penalty at strength 1; terms of dropped features are excluded."""
         owner, ramps = structure.owner, structure.ramps
         pairs = np.array(structure.pairs, dtype=np.int64).reshape(-1, 2)
-        gaps = np.zeros(len(owner), dtype=bool)
+        factors = np.ones(structure.n_features) if self.factors is None else self.factors
+        factors = np.append(factors, factors[pairs].max(axis=1))[owner]  # the dearer of two
+        signs = np.zeros(structure.n_features) if self.signs is None else self.signs
+        signs = np.append(signs, np.zeros(len(pairs)))[owner]
         if ramps is not None:
-            gaps[: ramps.n_columns] = ramps.is_gap
-        factors, signs = column_parts(owner, pairs, gaps, self.factors, self.signs)
-        factors = np.ones(len(owner)) if factors is None else factors
+            signs[: ramps.n_columns][ramps.is_gap] = 0.0  # gaps may have any sign
         if ramps is not None and structure.straight:
             factors[: ramps.n_columns][ramps.is_bend] = np.inf
         if dropped is not None:
-            gone = np.isin(np.arange(structure.n_features), dropped)
-            factors[np.append(gone, gone[pairs].any(axis=1))[owner]] = np.inf
+            is_dropped = np.isin(np.arange(structure.n_features), dropped)
+            is_dropped = np.append(is_dropped, is_dropped[pairs].any(axis=1))
+            factors[is_dropped[owner]] = np.inf
         if ramps is None:
             return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
         ratio = self.ratio(structure)
@@ -152,8 +155,8 @@ def divided(
 ) -> list[BoolArray]:
     """Divide the informative queries at random; no folds if there are fewer than two.
 
-    They are ordered by what they hold first: neither the order of the rows nor the names of the
-    queries matter.
+    The queries are sorted by their content first, so that neither the order of the rows nor the
+    names of the queries matter.
     """
     queries = np.flatnonzero(informative)
     sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
@@ -161,7 +164,8 @@ def divided(
     keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
     queries = queries[np.lexsort(keys)]
     if n_folds == "auto":
-        enough = QUITE_MANY_QUERIES if len(data) >= MANY_DOCUMENTS else MANY_QUERIES
+        many = len(data) >= MANY_DOCUMENTS
+        enough = QUERIES_WITH_MANY_DOCUMENTS if many else QUERIES_FOR_ONE_PART
         n_folds = 5 if len(queries) < enough else 1
     check_whole("n_folds", n_folds)
     if len(queries) < 2:
@@ -197,7 +201,7 @@ def terms_of(
     if structure.ramps is None:
         return dict(Model.from_coef(w).curves), {}
     if isinstance(structure.design, SurfaceDesign):
-        return replace(structure.design.columns, of_query=of_query).terms(w)
+        return structure.design.terms(w, of_query)
     return structure.ramps.curves(w), {}
 
 
@@ -290,14 +294,13 @@ class Record:
 
     @classmethod
     def _read(cls, model: Model, made: Any) -> Record:
-        known = model.curves
         columns = [
             each
             for each in made["columns"]
-            if "groups" not in each or each["feature"] in known  # whose levels are in the model
+            if "groups" not in each or each["feature"] in model.curves  # which has the levels
         ]
-        place = {int(each["feature"]): at for at, each in enumerate(columns)}
-        if not set(place) >= set(model.indices.tolist()):
+        position = {int(each["feature"]): at for at, each in enumerate(columns)}
+        if not set(position) >= set(model.indices.tolist()):
             raise ValueError("other features than the model reads")
         weights = [list(map(float, each["weights"])) for each in columns]
         ramps = None
@@ -314,22 +317,22 @@ class Record:
         pairs = made.get("pairs") or []
         ratio = made.get("group_ratio", model.provenance["parameters"]["group_ratio"])  # before 0.2
         return cls(
-            np.array(list(place), dtype=np.int64),
+            np.array(list(position), dtype=np.int64),
             float(made["alpha"]), float(made["emphasis"]), float(ratio),
             bool(made["straight"]), ramps, weights,
             np.array([float(each.get("factor", 1.0)) for each in columns]),
             np.array([float(each.get("sign", 0.0)) for each in columns]),
-            tuple((place[f], place[g]) for f, g in (each["features"] for each in pairs)),
+            tuple((position[f], position[g]) for f, g in (each["features"] for each in pairs)),
             np.array([each["weights"] for each in pairs], dtype=np.float64).ravel(),
         )  # fmt: skip
 
     def start(self, ramps: RampColumns | None) -> FloatArray:
         """Return the weights for a design that may have more columns for gaps."""
-        parts = list(self.weights)
+        weights = list(self.weights)
         if ramps is not None and self.ramps is not None:
             new = ramps.gap & ~self.ramps.gap
-            parts = [own + [0.0] * bool(more) for own, more in zip(parts, new, strict=True)]
-        return np.concatenate([np.zeros(0), *parts, self.pair_weights])
+            weights = [own + [0.0] * bool(more) for own, more in zip(weights, new, strict=True)]
+        return np.concatenate([np.zeros(0), *weights, self.pair_weights])
 
 
 def level_groups(model: Model, feature: int) -> tuple[tuple[Any, ...], ...]:
