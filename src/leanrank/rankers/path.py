@@ -18,7 +18,6 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
@@ -50,7 +49,7 @@ class BaseLinearRanker(BaseRanker):
     _has_strength: ClassVar[bool] = False  # whether ``alpha`` gives a path of models
 
     coef_: FloatArray
-    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
+    ramps_: RampColumns | None = None  # with curves, what ``coef_`` weighs
     history_: list[dict[str, Any]]
     n_iter_: int
     dual_gap_: float
@@ -116,11 +115,12 @@ class BaseLinearRanker(BaseRanker):
         spacing = {"n_alphas": n_alphas, "ratio": alpha_min_ratio}
         with single_threaded_blas():
             grid, solutions = twin._path(data, labels, alphas, **spacing)
-        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
-        if short:
+        unconverged = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
+        if unconverged:
             warn(
-                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
-                f"above a relative duality gap of tol={twin.tol:g}: raise max_iter or tol",
+                f"{len(unconverged)} of {len(grid)} models, the first at "
+                f"alpha={unconverged[0]:.3g}, stopped above a relative duality gap of "
+                f"tol={twin.tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
             )
         twin.callback = None
@@ -205,7 +205,7 @@ class Path:
     objectives: FloatArray
     n_iters: IntArray
     measures: dict[str, FloatArray] = field(default_factory=dict)
-    ramps: RampColumns | SurfaceColumns | None = None
+    ramps: RampColumns | None = None
     template: Any = field(default=None, compare=False)
     normalizer: Any = field(default=None, compare=False)
 
@@ -339,7 +339,7 @@ def measure_models(
     data: RankingData | None,
     measures: Sequence[str],
     convention: str,
-    ramps: RampColumns | SurfaceColumns | None = None,
+    ramps: RampColumns | None = None,
 ) -> dict[str, FloatArray]:
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:

@@ -32,7 +32,6 @@ class WeightsRanker(LinearRanker):
     groups: None = fixed(None)
     curves: None = fixed(None)
     monotone: None = fixed(None)
-    pairs: None = fixed(None)
     group_ratio: None = fixed(None)
 
 
