@@ -25,7 +25,7 @@ from leanrank.execution import Executor, SerialExecutor, row_blocks
 from leanrank.losses.base import Curvature
 
 MOST_COPIED_BYTES = 64 << 20
-"""What a design may keep of an X in a mapped file, which may be larger than memory."""
+"""Largest copy that a design may keep of an X in a mapped file, which may exceed memory."""
 
 ROWS_AT_ONCE = 2_048
 """Rows of which columns are written out at a time, so that they stay in a cache."""

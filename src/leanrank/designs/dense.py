@@ -107,7 +107,7 @@ class DenseDesign(_Rows, Design):
         return np.sqrt(add_up(parts) if parts else np.zeros(self.n_features))
 
     def take(self, features: IntArray) -> DenseBlock:
-        """Copy some columns, row-major, unless they are many or there is no room for them.
+        """Copy some columns, row-major, unless they are many or too large.
 
         Products read the whole row of X where more than a quarter of its columns are wanted, as
         ``matvec`` does: a copy would cost more than it saves.
@@ -152,7 +152,7 @@ class DenseBlock(_Rows, WrittenBlock):
 
     @cached_property
     def spread(self) -> FloatArray:
-        """What columns are divided by before they are squared: single precision overflows soon."""
+        """The divisor of each column before squaring, which could overflow in single precision."""
         spread = self.design.column_norms[self.features] / np.sqrt(max(1, self.n_rows))
         return np.where(spread > 0, spread, 1.0)
 
@@ -179,7 +179,7 @@ class DenseBlock(_Rows, WrittenBlock):
 
 
 class _BlockInPlace(DenseBlock):
-    """So many columns that products read all of X."""
+    """So many columns that it is faster to read all of X."""
 
     reads_all = True
 
@@ -195,7 +195,7 @@ class _BlockInPlace(DenseBlock):
 
 
 class _BlockByParts(DenseBlock):
-    """Some columns for whose copy there is no room: products copy those of some rows at a time."""
+    """Some columns that are too large to copy: products copy them for some rows at a time."""
 
     def _part(self, rows: tuple[int, int]) -> _Part:
         """Copy the columns of some rows, then the anchor of a query that began before them."""

@@ -38,7 +38,7 @@ NARROWEST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class RampColumns:
-    """Which columns features have: the ramps of the first, its line, its gap, then the second, …
+    """The columns of features: the ramps of the first, its line, its gap, then the second, …
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class RampColumns:
 
     @cached_property
     def _summed(self) -> tuple[IntArray, IntArray]:
-        """Which sums by knot each column adds up, lines excepted: the first, and behind the last.
+        """The range of sums by knot that each column adds up, except for lines.
 
         A ramp is 0 up to its first knot and 1 from the next one on. A level, or a gap, has one sum.
         """
@@ -235,7 +235,7 @@ class RampColumns:
         return begin, np.where(alone, begin + 1, first + self.sizes[self.feature] + 3)
 
     def at_knots(self, j: int, w: FloatArray) -> FloatArray:
-        """Return what feature j adds to a score at each of its knots, or levels."""
+        """Return the part of a score that feature j contributes at each of its knots, or levels."""
         begin, size = self.starts[j], int(self.widths[j])
         own = w[begin : begin + size]
         if self.is_category[j]:
@@ -246,7 +246,7 @@ class RampColumns:
         return out
 
     def if_missing(self, j: int, w: FloatArray) -> float:
-        """Return what a missing value of feature j adds to a score."""
+        """Return the part of a score that a missing value of feature j contributes."""
         return float(w[self.starts[j + 1] - 1]) if self.gap[j] else 0.0
 
     def used(self, w: FloatArray) -> IntArray:
@@ -295,7 +295,7 @@ class RampColumns:
 
 
 def sample_step(n_rows: int) -> int:
-    """Return from how many rows one is taken to find knots.
+    """Return the distance between the sampled rows from which knots are found.
 
     >>> sample_step(50_000), sample_step(50_001)
     (1, 2)
@@ -314,7 +314,7 @@ def _knots_of_sparse(columns: Any, n_segments: int) -> list[FloatArray]:
 
 
 def _counted(stored: AnyArray, n_zeros: int = 0) -> tuple[FloatArray, IntArray]:
-    """Return the values of a column, ascending and without missing ones, and how often they are.
+    """Return the distinct values of a column in ascending order, and their counts.
 
     ``n_zeros`` more are zero.
     """

@@ -99,7 +99,7 @@ class _Binned:
 
 
 class _AllRamps(Design):
-    """Common base of designs of ramps."""
+    """Base class of designs of ramps."""
 
     ramps: RampColumns
     rows_per_block: int = ROWS_PER_RANGE

@@ -98,7 +98,7 @@ class SparseDesign(Design):
 
     @property
     def summed_norms(self) -> FloatArray:
-        """Length of each column as it is: anchors would fill it in and are left out."""
+        """Length of each column itself, without anchors, which would make it dense."""
         return self._norms[1]
 
     @cached_property
@@ -111,7 +111,7 @@ class SparseDesign(Design):
         return out
 
     def take(self, features: IntArray) -> SparseBlock:
-        """Single out some columns; nothing is copied."""
+        """Select some columns without a copy."""
         return SparseBlock(self, features)
 
 
@@ -152,7 +152,7 @@ class SparseBlock(Block):
 
     @cached_property
     def band_starts(self) -> IntArray:
-        """Where each column enters each band of rows: a band's scores fit the cache."""
+        """The first entry of each column in each band of rows; a band of scores fits the cache."""
         edges = np.array([begin for begin, _ in self.bands] + [self.n_rows], dtype=np.int64)
         starts: IntArray = kernels.sparse_bands(*self.design.by_column[1:], self.features, edges)
         return starts
@@ -182,7 +182,7 @@ class SparseBlock(Block):
         gram: FloatArray,
         sums: FloatArray,
     ) -> None:
-        """Add rows in float64; anchors would fill them in and are left out."""
+        """Add rows in float64, without anchors, which would make them dense."""
         own = slice(*rows)
         kernels.add_rows(
             *self.design.rows, self.place, np.arange(*rows), curvature.cell[own] - first_cell,
@@ -247,7 +247,7 @@ class SparseBlock(Block):
         root, gain = np.sqrt(diag), np.sqrt(weights / diag[picked])
         ratios = some / np.sqrt(weights)[:, None]
         sizes = design.column_sizes[self.features]
-        starts = np.concatenate(([0], np.cumsum(sizes + 1)))  # and a place to write in vain
+        starts = np.concatenate(([0], np.cumsum(sizes + 1)))  # and one unused entry
         ends = starts[:-1].copy()
         values = empty_beside(design.by_column[0], (int(starts[-1]),))
         rows = empty_beside(design.by_column[0], (int(starts[-1]),), np.int32)
@@ -266,13 +266,13 @@ class SparseBlock(Block):
         return columns, sums
 
     def finish(self, gram: FloatArray, low_rank: FloatArray) -> FloatArray:
-        """Mirror what was added up on one side of the diagonal."""
+        """Copy the sums on one side of the diagonal to the other."""
         kernels.mirror(gram)
         gram -= low_rank
         return gram
 
     def columns(self, rows: tuple[int, int], begin: int, end: int) -> FloatArray:
-        """Write out some rows of some columns; anchors would fill them in and are left out."""
+        """Write out some rows of some columns, without anchors."""
         found: FloatArray = self._some(rows, begin, end).astype(np.float64).toarray()
         return found
 

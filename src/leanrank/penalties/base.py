@@ -16,7 +16,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
 
 
 class SmoothPiece(NamedTuple):
-    """A penalty around weights, as long as no weight crosses zero.
+    """A penalty around weights, valid while no weight crosses zero.
 
     Attributes
     ----------

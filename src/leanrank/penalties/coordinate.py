@@ -206,7 +206,7 @@ def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
 def _height(
     point: FloatArray, n_rows: int, extra: FloatArray, c: FloatArray, w: FloatArray, rates: Rates
 ) -> float:
-    """Evaluate what ``sweep_columns`` minimises at one of its points."""
+    """Evaluate the objective of ``sweep_columns`` at one of its points."""
     above, below, ridge = rates
     n = len(w)
     n_terms = (len(point) - n - n_rows) // 2

@@ -259,7 +259,7 @@ class L1Ball(Penalty):
 
     @property
     def excluded(self) -> BoolArray:
-        """No weight is."""
+        """No weight is excluded."""
         return np.zeros(self.n_features, dtype=bool)
 
     free = excluded

@@ -183,7 +183,7 @@ class GroupPenalty(OverElasticNet):
         return float(target), bool(done)
 
     def piece(self, x: FloatArray) -> SmoothPiece:
-        """Return the penalty of the groups in use; the norms bend across their directions."""
+        """Return the penalty of the groups in use; the norms are curved across their directions."""
         norm = self._norms(x)
         used = (x != 0) | (self.always & ~self.excluded)
         flat = self.base.piece(np.where(used, x, 0.0))
@@ -193,10 +193,10 @@ class GroupPenalty(OverElasticNet):
         rate = np.divide(self.nu, norm, out=0.0 * norm, where=norm > 0)[group]
         direction = np.divide(now, norm[group], out=0.0 * now, where=norm[group] > 0)
         same = group[:, None] == group[None, :]
-        bend = np.where(same, -np.outer(rate * direction, direction), 0.0)
-        bend[np.diag_indices(len(support))] += rate + flat.curvature[keep]
+        curvature = np.where(same, -np.outer(rate * direction, direction), 0.0)
+        curvature[np.diag_indices(len(support))] += rate + flat.curvature[keep]
         kinked = flat.kinked[keep]
-        return SmoothPiece(support, flat.slope[keep] + rate * now, bend, kinked, False)
+        return SmoothPiece(support, flat.slope[keep] + rate * now, curvature, kinked, False)
 
     @cached_property
     def _ridge(self) -> FloatArray:

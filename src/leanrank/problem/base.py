@@ -91,7 +91,7 @@ class Problem(ABC):
         return ROUNDING * (abs(value) + terms)
 
     def gradient_scale(self) -> FloatArray:
-        """Return the most that each feature's gradient can be at this size of score gradient."""
+        """Return the largest possible gradient of each feature for this score gradient."""
         with np.errstate(over="ignore"):
             scale = self.norms[0] * self.score_slope
         if not np.isfinite(scale).all():
@@ -104,7 +104,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def value_at_zero(self) -> float:
-        """The loss of a model without weights: what a loss that vanishes is compared with."""
+        """The loss of a model without weights, the reference for a loss that vanishes."""
 
     @abstractmethod
     def focus(self, features: IntArray) -> None:
@@ -135,12 +135,12 @@ class Problem(ABC):
         """Return the loss after t times a step of the working set; the point stays."""
 
     @abstractmethod
-    def slope(self) -> float:
-        """Return the loss's slope along the step where ``try_step`` looked last."""
+    def directional_derivative(self) -> float:
+        """Return the derivative of the loss along the step where ``try_step`` looked last."""
 
     @abstractmethod
-    def bend(self) -> float:
-        """Return its curvature there; 0 where the loss has none."""
+    def curvature_along_step(self) -> float:
+        """Return the second derivative there; 0 where the loss has none."""
 
     @abstractmethod
     def accept(self) -> None:

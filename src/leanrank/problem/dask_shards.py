@@ -20,7 +20,7 @@ from leanrank.problem.shard import Shard, Sums
 from leanrank.problem.sharded import Node, Shards, add_along_tree
 
 MAX_WORKER_FAILURES = 3
-"""Workers that may die one after the other at one request, as at one task of Dask."""
+"""Consecutive worker failures that one request survives, as one task of Dask does."""
 
 WATCH = 0.5
 """Seconds after which the scheduler is asked whether a worker that has not answered is there."""
@@ -73,7 +73,7 @@ class DaskShards(Shards):
     def _all(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[Node, Any]:
         """Call a function for all shards where they are, until each has answered."""
         found: dict[Node, Any] = {}
-        missing, deaths = list(range(self.n_shards)), 0
+        missing, failures = list(range(self.n_shards)), 0
         while missing:
             places = self._placed()
             chosen = {
@@ -86,9 +86,9 @@ class DaskShards(Shards):
             for nodes in answers:
                 found |= nodes
             missing = _missing(found, self.n_shards)
-            deaths = 0 if error is None else deaths + 1
-            if deaths > MAX_WORKER_FAILURES:
-                raise ClusterError(_too_many_deaths(error)) from error
+            failures = 0 if error is None else failures + 1
+            if failures > MAX_WORKER_FAILURES:
+                raise ClusterError(_failed_again(error)) from error
             if missing:
                 self._places = {}  # shards have moved
         return found
@@ -147,7 +147,7 @@ class DaskShards(Shards):
         wait_for(self.client, self.futures, self.patience)
         for at, future in enumerate(self.futures):
             if future.status == "error":
-                _refuse(at, future.exception())
+                _raise_for(at, future.exception())
 
 
 def _new_name() -> str:
@@ -168,12 +168,12 @@ def _missing(found: Iterable[Node], n_shards: int) -> list[int]:
     return [at for at in range(n_shards) if at not in covered]
 
 
-def _refuse(at: int, error: BaseException) -> None:
-    """Say why a shard could not be made."""
+def _raise_for(at: int, error: BaseException) -> None:
+    """Raise an error that says why a shard could not be made."""
     from distributed import KilledWorker
 
     if isinstance(error, KilledWorker):
-        raise ClusterError(_too_many_deaths(f"{error.last_worker.address} was the last")) from error
+        raise ClusterError(_failed_again(f"{error.last_worker.address} was the last")) from error
     if isinstance(error, InputError):
         raise error
     raise ClusterError(
@@ -181,7 +181,7 @@ def _refuse(at: int, error: BaseException) -> None:
     ) from error
 
 
-def _too_many_deaths(why: Any) -> str:
+def _failed_again(why: Any) -> str:
     return (
         f"workers died again and again at one task ({why}), probably for lack of memory: use "
         "smaller partitions or larger workers"

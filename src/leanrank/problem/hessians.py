@@ -43,7 +43,7 @@ LANES = 8
 
 @dataclass(frozen=True)
 class Limits:
-    """Where one way of computing gives way to another; set by ``benchmarks domination``.
+    """Thresholds between ways of computing; set by ``benchmarks domination``.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class _Sample:
 
 
 class Hessians:
-    """What a design and a prepared loss give for any block and scores.
+    """Hessians of a design and a prepared loss, for any block and scores.
 
     Parameters
     ----------
@@ -131,13 +131,13 @@ class Hessians:
 
     @cached_property
     def cheapest(self) -> Hessians:
-        """Those for steps: nearly these, if that saves time."""
+        """A cheaper approximation for steps if there is one, else these."""
         found = self.loss.grouped(self.plan) if self.loss.offers("grouped") else None
         if found is None:
             return self
-        near = Hessians(self.design, *found, self.executor, self.limits)
-        near._exact = self
-        return near
+        approximate = Hessians(self.design, *found, self.executor, self.limits)
+        approximate._exact = self
+        return approximate
 
     def quadratic(
         self,
@@ -269,7 +269,7 @@ class Hessians:
         """Compute the Hessian of a block's features times v, without forming it."""
         return block.rmatvec(self.times(u, block.matvec(v)))
 
-    def bend(self, block: Block, u: FloatArray, step: FloatArray) -> float:
+    def curvature_along(self, block: Block, u: FloatArray, step: FloatArray) -> float:
         """Compute the curvature of the loss at u along a step in the weights of a block."""
         d = block.matvec(step)
         return float(self.times(u, d) @ d)
@@ -351,7 +351,7 @@ class Hessians:
     def _add_pieces(
         self, block: Block, curvature: Curvature, pieces: list[_Piece]
     ) -> tuple[FloatArray, FloatArray, dict[tuple[int, int], FloatArray]]:
-        """Add up consecutive pieces; sums of queries that are not all here are handed on."""
+        """Add up consecutive pieces; sums of queries that other lanes share are returned apart."""
         n, plan = block.n_features, self.plan
         gram, half = np.zeros((n, n)), np.zeros((n, n))
         handed_on: dict[tuple[int, int], FloatArray] = {}

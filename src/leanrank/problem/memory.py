@@ -7,6 +7,7 @@ fixed order. The result is the same to the last bit for any number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -79,7 +80,7 @@ class MemoryProblem(Problem):
         self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
-        self._near_is_close = True  # whether approximate Hessians were, since at()
+        self._approximation_is_good = True  # of the Hessian, since at()
         self._by_products = True  # as long as conjugate gradients are done sooner than a Hessian
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
@@ -88,7 +89,7 @@ class MemoryProblem(Problem):
     def at(self, w: FloatArray) -> float:
         """Move to weights w; return the loss there."""
         self._block = None  # its memory may be needed
-        self._near_is_close = True
+        self._approximation_is_good = True
         return self._arrive(w, self.design.matvec(w))
 
     def move_to(self, w: FloatArray) -> float:
@@ -186,14 +187,14 @@ class MemoryProblem(Problem):
         self._tried = self._point_at(u)
         return self._tried.value
 
-    def slope(self) -> float:
-        """Return the loss's slope along the step where ``try_step`` looked last."""
+    def directional_derivative(self) -> float:
+        """Return the derivative of the loss along the step where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
         assert self._step is not None
         return float(self._tried.g @ self._step[1])
 
-    def bend(self) -> float:
-        """Return its curvature there; 0 where the loss has none."""
+    def curvature_along_step(self) -> float:
+        """Return the second derivative there; 0 where the loss has none."""
         assert self._tried is not None, "try_step() comes first"
         assert self._step is not None
         d = self._step[1]
@@ -247,7 +248,7 @@ class MemoryProblem(Problem):
 
     @cached_property
     def value_at_zero(self) -> float:
-        """The loss of a model without weights: what a loss that vanishes is compared with."""
+        """The loss of a model without weights, the reference for a loss that vanishes."""
         return self.evaluate(self.scores(np.zeros(self.n_features)))[0]
 
     def dual_at(self, u: FloatArray, a: float) -> float:
@@ -255,13 +256,9 @@ class MemoryProblem(Problem):
         return self._dual(self._point_at(u), a)
 
     def _dual(self, point: _Point, a: float) -> float:
-        loss, plan, known = self.loss, self.plan, self.loss.offers("dual_at")
-
         def dual(part: tuple[tuple[int, int], float]) -> float:
             r, value = part
-            if known:
-                return loss.dual_at(plan, *r, Evaluated(point.u, value, point.g), a)
-            return loss.dual(plan, *r, point.u, a)
+            return self.loss.dual_at(self.plan, *r, Evaluated(point.u, value, point.g), a)
 
         return float(
             add_up(self.executor.map(dual, list(zip(self.ranges, point.parts, strict=True))))
@@ -281,16 +278,17 @@ class MemoryProblem(Problem):
 
     def _quadratic(self, penalty: Penalty, thin: int | None) -> QuadraticModel:
         exact, block, features = self.hessians, self.block, self._features
-        cheap = exact.cheapest if self._near_is_close else exact
+        cheap = exact.cheapest if self._approximation_is_good else exact
         model = cheap.quadratic(block, features, self.point.u, penalty, thin)
         if cheap is exact or not isinstance(model, GramModel):
             return model
 
         def make_exact() -> QuadraticModel:
-            self._near_is_close = False
+            self._approximation_is_good = False
             return exact.quadratic(block, features, self.point.u, penalty, None)
 
-        return CheckedModel(model, lambda step: exact.bend(block, self.point.u, step), make_exact)
+        curvature = partial(exact.curvature_along, block, self.point.u)
+        return CheckedModel(model, curvature, make_exact)
 
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
         """Return whether such a Hessian is of a sample, and has the diagonal of all documents."""

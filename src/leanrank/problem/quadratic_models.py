@@ -225,8 +225,8 @@ class ProductModel(QuadraticModel):
         if self.squares is None:
             return np.ones(len(force))
         along = force / self.squares
-        bend = float(along @ self.product(along)) / max(float(along @ force), TINY)
-        total = bend * self.squares + ridge
+        curvature = float(along @ self.product(along)) / max(float(along @ force), TINY)
+        total = curvature * self.squares + ridge
         return np.where(total > 0.0, 1.0 / np.sqrt(np.maximum(total, TINY)), 1.0)
 
     def _proximal_gradients(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
@@ -283,22 +283,23 @@ class CheckedModel(QuadraticModel):
     def __init__(
         self,
         model: GramModel,
-        bend: Callable[[FloatArray], float],
+        curvature_along: Callable[[FloatArray], float],
         exact: Callable[[], QuadraticModel],
     ) -> None:
         self.model: QuadraticModel = model
         self.sampled, self.exact_diagonal = model.sampled, model.exact_diagonal
         self._hessian: FloatArray | None = model.hessian  # until it is checked
-        self._bend, self._exact = bend, exact
+        self._curvature_along, self._exact = curvature_along, exact
 
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step of the model, or that of the exact one if this is far off along it."""
         step = self.model.minimise(penalty, c, w)
         if self._hessian is None:
             return step
-        modelled, bend = float(step @ self._hessian @ step), self._bend(step)
+        modelled = float(step @ self._hessian @ step)
+        real = self._curvature_along(step)
         self._hessian = None
-        if modelled <= MOST_OFF * bend and bend <= MOST_OFF * modelled:
+        if modelled <= MOST_OFF * real and real <= MOST_OFF * modelled:
             return step
         self.model, self.sampled, self.exact_diagonal = self._exact(), False, True
         return self.model.minimise(penalty, c, w)

@@ -31,7 +31,7 @@ Sums: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Setup:
-    """What a shard needs besides its documents.
+    """The parameters of a problem that a shard needs besides its documents.
 
     Attributes
     ----------
@@ -185,6 +185,8 @@ WANTED: Mapping[str, Callable[..., Sums]] = {
     "focused": lambda problem: (problem.point.value, problem.focused_gradient()),
     "hessian": _hessian,
     "product": lambda problem, v: (problem.product(v),),
-    "bend": lambda problem, v: (problem.hessians.bend(problem.block, problem.point.u, v),),
+    "curvature": lambda problem, v: (
+        problem.hessians.curvature_along(problem.block, problem.point.u, v),
+    ),
 }
-_IN_SET = ("focused", "hessian", "product", "bend")
+_IN_SET = ("focused", "hessian", "product", "curvature")

@@ -37,7 +37,7 @@ LARGEST_GRAM = 2_048
 
 
 def add_along_tree(known: Mapping[Node, Sums | None], n_shards: int) -> dict[Node, Sums | None]:
-    """Add neighbours up as far as they are known; with all shards, only the root is left.
+    """Add up neighbouring nodes that are present; with all shards, only the root is left.
 
     None adds nothing.
 
@@ -67,7 +67,7 @@ def _added(first: Sums | None, second: Sums | None) -> Sums | None:
 
 
 class Shards(ABC):
-    """Where the shards are, and how they are asked.
+    """Shards in their places, with the means to evaluate sums over them.
 
     Attributes
     ----------
@@ -178,14 +178,14 @@ class ShardedProblem(Problem):
         return self.shards.sums(self.setup, want, at, self._features, *more)
 
     def _move_to(self, w: FloatArray, value: float | None, focused: FloatArray | None) -> None:
-        """Set the point, and forget what was known of the last one."""
+        """Set the point, and drop the cached values of the last one."""
         self._w, self._value, self._focused = w, value, focused
         self._gradient: FloatArray | None = None
         self._squares = 0.0  # of the score gradient
         self._duals: dict[float, float] = {}
 
     def _know_point(self) -> FloatArray:
-        """Return the gradient, and know the value and the size of the score gradient."""
+        """Return the gradient; the value and the size of the score gradient are cached with it."""
         if self._gradient is None:
             self._value, self._squares, self._gradient = self._ask("point")
         return self._gradient
@@ -285,19 +285,19 @@ class ShardedProblem(Problem):
         self._tried = w, step, float(value), focused
         return float(value)
 
-    def slope(self) -> float:
-        """Return the loss's slope along the step where ``try_step`` looked last."""
+    def directional_derivative(self) -> float:
+        """Return the derivative of the loss along the step where ``try_step`` looked last."""
         assert self._tried is not None, "try_step() comes first"
         _, step, _, focused = self._tried
         return float(focused @ step)
 
-    def bend(self) -> float:
-        """Return its curvature there; 0 where the loss has none."""
+    def curvature_along_step(self) -> float:
+        """Return the second derivative there; 0 where the loss has none."""
         assert self._tried is not None, "try_step() comes first"
         if not self.loss.smooth:
             return 0.0
         w, step, _, _ = self._tried
-        (value,) = self._ask("bend", step, w=w)
+        (value,) = self._ask("curvature", step, w=w)
         return float(value)
 
     def accept(self) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 WITHOUT_EFFECT = frozenset({"n_jobs", "verbose", "callback"})
-"""Parameters on which no weight depends; a model file does not mention them."""
+"""Parameters that do not change the weights; model files leave them out."""
 
 WEIGHTS = ("sample_weight", "query_weight", "offset")
 
@@ -130,7 +130,7 @@ class BaseRanker(BaseEstimator):
         data, labels = self._data_and_labels(X, y, qid, **given)
         held_out = inputs.held_out_data(self, validation)
         self._count_queries(data, labels)
-        # Weights that are not finite are refused below: NumPy need not warn of them as well.
+        # Weights that are not finite are rejected below; NumPy's warnings would repeat that.
         with single_threaded_blas(), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             self._learn(data, labels, held_out)
             self._check_learned()
@@ -138,7 +138,7 @@ class BaseRanker(BaseEstimator):
         return self
 
     def _count_queries(self, data: RankingData, labels: Labels) -> None:
-        """Set how many queries there are, and how many can tell documents apart."""
+        """Count the queries, and those with documents at different levels."""
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = inputs.count_informative(data, labels)
 
@@ -149,8 +149,8 @@ class BaseRanker(BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Score documents, in the order given; a higher score ranks first.
 
-        Only the columns of features in use are read. The scores of a Dask collection are one,
-        computed when they are asked for.
+        Only the columns of features in use are read. For a Dask collection, the scores are a lazy
+        collection.
         """
         check_is_fitted(self, self._learned)
         return lazy_predict(self, X) if is_dask(X) else self._scores(self._checked_features(X))
@@ -170,7 +170,7 @@ class BaseRanker(BaseEstimator):
 
     @property
     def _takes_nan(self) -> bool:
-        """Whether scores follow steps or curves: NaN is a missing value, and any unit will do."""
+        """Whether NaN is a missing value, as for steps and curves, which need no scaling either."""
         return False
 
     def _check_learned(self) -> None:
@@ -190,36 +190,36 @@ class BaseRanker(BaseEstimator):
         gain_weight: Any = None,
         preferences: Any = None,
         first: bool | None = None,
-        **parts: Any,
+        **fields: Any,
     ) -> tuple[RankingData, Labels]:
         """Check what ``fit`` was given, and learn the number and names of the features.
 
-        ``parts`` are what RankingData takes. ``first`` tells whether this is the first of several
-        parts of the data; None: these are all.
+        ``fields`` are further arguments of RankingData. ``first`` says whether this is the first of
+        several chunks of the data; None means that it is all of it.
         """
         normalize = getattr(self, "normalize", "query")
         if is_dask(X) or isinstance(X, ClusterData):
-            parts |= {"preferences": preferences, "gain_weight": gain_weight}
+            fields |= {"preferences": preferences, "gain_weight": gain_weight}
             labels = Labels(np.zeros(0), np.zeros(1, np.int64), normalize=normalize)
-            return data_on_cluster(self, X, y, qid, **parts), labels  # type: ignore[return-value]
+            return data_on_cluster(self, X, y, qid, **fields), labels  # type: ignore[return-value]
         check_parameters(self)
         explicit = preferences is not None
         if isinstance(X, ClickLog):
             X, gain_weight = X.labelled(
-                y, explicit=explicit, gain_weight=gain_weight, qid=qid, **parts
+                y, explicit=explicit, gain_weight=gain_weight, qid=qid, **fields
             )
-            y, qid, parts = None, None, {}
+            y, qid, fields = None, None, {}
         if explicit and not self._takes_preferences:
             raise InputError(
                 f"{type(self).__name__} has no pairwise loss: give labels y, or choose RankSVM"
             )
         if isinstance(X, RankingData):
-            inputs.refuse_beside_data(y=y, qid=qid, **parts)
+            inputs.refuse_beside_data(y=y, qid=qid, **fields)
             data = X
             self._checked_features(data, reset=True)
         else:
-            data = self._validated(X, y, qid, parts, needs_y=not explicit)
-            unnamed = qid is None and parts.get("group") is None and first is None
+            data = self._validated(X, y, qid, fields, needs_y=not explicit)
+            unnamed = qid is None and fields.get("group") is None and first is None
             if unnamed and not explicit and len(data) > LONGEST_LIST and data.n_queries == 1:
                 inputs.warn_without_qid("fit", len(data))
         if not explicit and not self._takes_unlabeled:
@@ -243,7 +243,7 @@ class BaseRanker(BaseEstimator):
             )
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
-        """Return what would give a model with features, as text."""
+        """Return advice on how to get a model with features."""
         remedies = {"alpha": "lower alpha", "radius": "raise radius", "epochs": "take more passes"}
         given = [text for name, text in remedies.items() if name in self.get_params()]
         return " or ".join([*given, "give features that differ between labels of a query"])
@@ -329,13 +329,13 @@ class BaseRanker(BaseEstimator):
         """Write the model as JSON; ``leanrank.load_model`` reads it."""
         self.to_model().save(Path(path))
 
-    def _validated(self, X: Any, y: Any, qid: Any, parts: Any, *, needs_y: bool) -> RankingData:
-        """Check features and labels, and group them; ``parts`` are what RankingData takes."""
+    def _validated(self, X: Any, y: Any, qid: Any, fields: Any, *, needs_y: bool) -> RankingData:
+        """Check features and labels, and group them; ``fields`` as for ``_data_and_labels``."""
         if y is None and needs_y:
             name = type(self).__name__
             raise InputError(f"{name} requires y to be passed, but the target y is None")
         matrix = self._checked_features(X, reset=True)
-        return RankingData(matrix, y, qid, feature_names=self._names(), **parts)
+        return RankingData(matrix, y, qid, feature_names=self._names(), **fields)
 
     def _repr_html_(self) -> str:
         """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""

@@ -1,4 +1,4 @@
-"""What rankers are given, checked: documents, frames, weights, preferences, validation data."""
+"""Checks of the input of rankers: documents, frames, weights, preferences, validation data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
 
 
 def refuse_beside_data(**given: Any) -> None:
-    """Reject what a RankingData brings itself."""
+    """Reject arguments that a RankingData already contains."""
     for name, value in given.items():
         if value is not None:
             raise InputError(
@@ -57,7 +57,7 @@ def refuse_beside_data(**given: Any) -> None:
 
 
 def _is_as_checked(X: Any, estimator: Any) -> bool:
-    """Tell if scikit-learn's checks, 40 % of the time of a small request, would return X itself."""
+    """Return whether X needs no checks by scikit-learn: they take 40 % of a small request."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -217,10 +217,10 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     n_documents = len(data)
     outside = (np.minimum(winner, loser) < 0) | (np.maximum(winner, loser) >= n_documents)
     _reject_pairs(outside, winner, loser, f"documents are numbered from 0 to {n_documents - 1}")
-    place = np.arange(n_documents)
+    position = np.arange(n_documents)
     if not grouped and data.order is not None:
-        place[data.order] = np.arange(n_documents)
-    i, j = place[winner], place[loser]
+        position[data.order] = np.arange(n_documents)
+    i, j = position[winner], position[loser]
     query_of = np.repeat(np.arange(data.n_queries), np.diff(data.query_ptr))
     wrong = (i == j) | (query_of[i] != query_of[j])
     _reject_pairs(wrong, winner, loser, "a preference is between two documents of one query")
@@ -283,10 +283,10 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
 
 
 RARE = 10
-"""Documents below which a level shares its value with the other rare ones."""
+"""Levels of a category with fewer documents share one value."""
 
 MOST_LEVELS = 10_000
-"""Levels of one category with a value of their own, the most frequent ones."""
+"""Largest number of levels of a category with values of their own, the most frequent ones."""
 
 Groups = tuple[tuple[Any, ...], ...]
 """The levels of a category; several in one group share a value."""
@@ -313,7 +313,7 @@ def find_levels(values: AnyArray, known: AnyArray) -> tuple[FloatArray, Groups]:
 
 
 def beside_features(X: Any, **given: Any) -> list[str]:
-    """Return the columns of a frame that are what was given beside it, by the names of both.
+    """Return the columns of a frame with the name of an argument that was given beside it.
 
     So ``fit(frame, frame["grade"], qid=frame["query"])`` learns from the other columns.
     """
@@ -362,7 +362,7 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
-    columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))  # named by whatever
+    columns = dict(zip(frame.columns, frame.iter_columns(), strict=True))
     texts = [name for name, column in columns.items() if _is_text(column, nw)]
     for name, column in columns.items():
         if _holds_dates(column, nw):
@@ -391,7 +391,7 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
 
 def _is_text(column: Any, nw: Any) -> bool:
     kind = column.dtype
-    if kind == nw.Object:  # whatever Python holds: numbers of a database are numbers here too
+    if kind == nw.Object:  # Python objects, such as the decimals of a database
         return not all(isinstance(v, (Number, np.bool_)) for v in column.drop_nulls())
     return kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum)
 

@@ -184,7 +184,7 @@ class _Run:
 
     def _same_features(self, chunk: RankingData) -> RankingData:
         """Add new features to the ranker, and missing ones to the end of a chunk."""
-        known, names = self.ranker.n_features_in_, chunk.feature_names
+        present, names = self.ranker.n_features_in_, chunk.feature_names
         own = getattr(self.ranker, "feature_names_in_", None)
         both = () if own is None or names is None else zip(own, names, strict=False)
         for at, (before, now) in enumerate(both):
@@ -193,11 +193,11 @@ class _Run:
                     f"column {at} is {now!r} in a later chunk and was {before!r} before: give the "
                     "same columns in the same order, new ones at the end"
                 )
-        if chunk.n_features > known:
+        if chunk.n_features > present:
             self.ranker.grow(chunk.n_features)
-        if chunk.n_features >= known:
+        if chunk.n_features >= present:
             return chunk
-        return resized(chunk, known).replace(feature_names=own)
+        return resized(chunk, present).replace(feature_names=own)
 
     def _report(self) -> dict[str, Any]:
         support = int(np.count_nonzero(self.ranker.coef_))

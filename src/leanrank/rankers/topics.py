@@ -118,10 +118,10 @@ class TopicRanker(BaseEstimator):
             _check_levels(held_out[1], "validation documents")
         with single_threaded_blas():
             fits = self._fit_all(matrix, labels, held_out)
-        rows, alphas, gaps, short = zip(*fits, strict=True)
-        if any(short):
+        rows, alphas, gaps, unconverged = zip(*fits, strict=True)
+        if any(unconverged):
             warn(
-                f"{sum(short)} models stopped above a relative duality gap of "
+                f"{sum(unconverged)} models stopped above a relative duality gap of "
                 f"tol={self.ranker.tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
             )
@@ -188,8 +188,8 @@ class TopicRanker(BaseEstimator):
             solutions = ranker._solve_path(problem, grid)
             at = 0 if held_out is None else self._best(solutions, held_out, topic)
             row = csr_array(solutions[at].w[None, :])
-            short = sum(not solution.converged for solution in solutions)
-            return row, grid[at], solutions[at].gap, short
+            unconverged = sum(not solution.converged for solution in solutions)
+            return row, grid[at], solutions[at].gap, unconverged
 
         return outer.map(fit_topic, topics)
 

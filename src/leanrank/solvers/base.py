@@ -1,6 +1,7 @@
-"""What a solver is: it joins a problem and a penalty, says what it needs of both, and certifies.
+"""The base class of solvers, and their certificate.
 
-The certificate is how far an objective can still fall: the best dual value that a solver has met.
+A solver joins a problem and a penalty, and declares what it needs of both. The certificate bounds
+how far the objective can still fall, by the best dual value so far.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from leanrank.problem.base import Problem
 
 @dataclass
 class Solution:
-    """Where a solver stopped, and what it can promise.
+    """The result of a solver, with its certificate.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class Certificate:
         else:
             self.best = max(self.best, latest)
 
-    def room(self, objective: float, rounding: float = 0.0) -> float:
+    def absolute_gap(self, objective: float, rounding: float = 0.0) -> float:
         """Return how far an objective is above the bound, or the rounding if that is more.
 
         An objective below the bound shows rounding as well.
@@ -126,11 +127,11 @@ class Certificate:
 
     def gap(self, objective: float, rounding: float = 0.0) -> float:
         """Return the relative duality gap of an objective."""
-        return relative(self.room(objective, rounding), objective)
+        return relative(self.absolute_gap(objective, rounding), objective)
 
 
-def relative(room: float, objective: float) -> float:
-    """Return what is left above a bound as a share of the objective.
+def relative(gap: float, objective: float) -> float:
+    """Return an absolute duality gap as a share of the objective.
 
     >>> relative(0.5, 2.0), relative(-1e-17, 2.0), relative(0.0, 0.0)
     (0.25, 0.0, 0.0)
@@ -140,6 +141,6 @@ def relative(room: float, objective: float) -> float:
     >>> relative(float("nan"), 2.0)
     inf
     """
-    if np.isnan(room) or np.isnan(objective):
+    if np.isnan(gap) or np.isnan(objective):
         return np.inf
-    return float(max(0.0, room) / objective) if objective > 0 else 0.0
+    return float(max(0.0, gap) / objective) if objective > 0 else 0.0

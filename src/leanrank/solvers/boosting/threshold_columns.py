@@ -18,7 +18,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.execution import Executor, row_blocks
 
 TIED = 1e-12
-"""Agreements closer than this are equal: the first one found is taken, whatever the rounding."""
+"""Agreements closer than this count as equal, and the first one is taken."""
 
 LANES, FEW_CODES = 4, 4_096
 """Histograms filled side by side, and the most codes for which they fit a near cache."""

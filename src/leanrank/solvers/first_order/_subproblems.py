@@ -40,20 +40,20 @@ def minimise_on_segment(
     >>> minimise_on_segment(lambda t: (t - 3.0, 1.0))
     1.0
     """
-    slope, bend = probe(0.0)
+    slope, curvature = probe(0.0)
     if slope >= 0.0 or high <= 0.0:
         return 0.0
     enough = accuracy * -slope
     low, end, at = 0.0, high, 0.0
-    trusted = bend > 0.0
+    trusted = curvature > 0.0
     for _ in range(PROBES):
-        new = at - slope / bend if trusted else 0.5 * (low + end)
+        new = at - slope / curvature if trusted else 0.5 * (low + end)
         if new >= end == high:
             new = high  # the Newton step leaves the segment: try its end
         elif not low < new < end:
             new = 0.5 * (low + end)
         before, at = slope, new
-        slope, bend = probe(at)
+        slope, curvature = probe(at)
         if abs(slope) <= enough or (at == high and slope <= 0.0):
             return at
         if slope < 0.0:
@@ -62,7 +62,7 @@ def minimise_on_segment(
             end = at
         if end - low <= accuracy * end:
             break
-        trusted = bend > 0.0 and abs(slope) <= 0.5 * abs(before)
+        trusted = curvature > 0.0 and abs(slope) <= 0.5 * abs(before)
     return low if low > 0.0 else at
 
 
@@ -111,10 +111,10 @@ def minimise_over_simplex(
     for _ in range(STEPS_PER_UNKNOWN * len(b)):
         used = np.flatnonzero(x)
         step = _free_step(Q[np.ix_(used, used)], slope[used])
-        room = np.divide(-x[used], step, out=np.full(len(used), np.inf), where=step < 0.0)
-        first = int(np.argmin(room))
-        blocked = room[first] < 1.0
-        x[used] = np.maximum(x[used] + min(1.0, room[first]) * step, 0.0)
+        reach = np.divide(-x[used], step, out=np.full(len(used), np.inf), where=step < 0.0)
+        first = int(np.argmin(reach))
+        blocked = reach[first] < 1.0
+        x[used] = np.maximum(x[used] + min(1.0, reach[first]) * step, 0.0)
         if blocked:
             x[used[first]] = 0.0
         x /= x.sum()
@@ -132,8 +132,8 @@ def minimise_over_simplex(
             break
         away = -x
         away[entering] += 1.0
-        bend = float(away @ Q @ away)
-        x += away * (1.0 if bend <= gap else gap / bend)
+        curvature = float(away @ Q @ away)
+        x += away * (1.0 if curvature <= gap else gap / curvature)
         x[x < 0.0] = 0.0
         slope = Q @ x + b
     return x, float(np.maximum(0.0, x @ slope - slope.min()))

@@ -74,10 +74,10 @@ class CuttingPlane(Solver):
         planes.add(best)
         best_bound = -np.inf
         history: list[dict[str, Any]] = []
-        room, idle = best.objective, 0
+        absolute_gap, idle = best.objective, 0
         for n_iter in range(1, self.max_iter + 1):
             target, bound = planes.minimise(
-                INNER_SHARE * max(room, 0.1 * self.tol * best.objective)
+                INNER_SHARE * max(absolute_gap, 0.1 * self.tol * best.objective)
             )
             best_bound = max(best_bound, bound)
             if self.variant == "plain":
@@ -94,9 +94,9 @@ class CuttingPlane(Solver):
                     problem.at(best.w)
                 planes.add(best)
                 planes.add(beyond)
-            idle = 0 if best.objective - best_bound < room else idle + 1
-            room = best.objective - best_bound
-            gap = relative(room, best.objective)
+            idle = 0 if best.objective - best_bound < absolute_gap else idle + 1
+            absolute_gap = best.objective - best_bound
+            gap = relative(absolute_gap, best.objective)
             entry = {"objective": best.objective, "gap": gap, "planes": len(planes.level)}
             self.note(history, best.w, iteration=n_iter, **entry)
             converged = gap <= self.tol
@@ -202,10 +202,10 @@ def _lowest_towards(
     """Search the line from w, where the problem is, to a target."""
     step = target - w
     _, _, ridge = penalty.coordinate_table()
-    pull, bend = float(ridge @ (w * step)), float(ridge @ (step * step))
+    pull, curvature = float(ridge @ (w * step)), float(ridge @ (step * step))
 
     def probe(t: float) -> tuple[float, float]:
         problem.try_step(step, t)
-        return problem.slope() + pull + t * bend, bend
+        return problem.directional_derivative() + pull + t * curvature, curvature
 
     return w + minimise_on_segment(probe) * step

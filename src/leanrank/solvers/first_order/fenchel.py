@@ -78,25 +78,25 @@ class Fenchel(Solver):
         value = problem.at(w)
         best_bound = 0.0  # no loss is negative
         vanished = ROUNDING * min(1.0, value)
-        last_value = last_room = np.inf
+        last_value = last_gap = np.inf
         history: list[dict[str, Any]] = []
         for n_iter in range(1, self.max_iter + 1):
             c = problem.gradient()
-            room = _gap(c, w, radius)
-            best_bound = max(best_bound, value - room)
+            absolute_gap = _gap(c, w, radius)
+            best_bound = max(best_bound, value - absolute_gap)
             gap = 0.0 if value <= vanished else relative(value - best_bound, value)
             self.note(history, w, iteration=n_iter, objective=value, gap=gap)
             converged = gap <= self.tol
             # rounding hides any further decrease
-            stalled = value >= last_value and room >= 0.5 * last_room
+            stalled = value >= last_value and absolute_gap >= 0.5 * last_gap
             if converged or stalled or n_iter == self.max_iter:
                 break
-            last_value, last_room = value, room
+            last_value, last_gap = value, absolute_gap
             if self.variant == "greedy":
                 w, value, moved = _move(problem, w, value, _corner(c, radius))
             else:
                 features = _join(np.flatnonzero(w), c)
-                target = max(INNER_SHARE * room, 0.1 * self.tol * value)
+                target = max(INNER_SHARE * absolute_gap, 0.1 * self.tol * value)
                 problem.focus(features)
                 w[features], value, moved = _correct(problem, w[features], value, radius, target)
             if not moved:
@@ -112,7 +112,7 @@ def _move(
 
     def probe(t: float) -> tuple[float, float]:
         problem.try_step(step, t)
-        return problem.slope(), problem.bend()
+        return problem.directional_derivative(), problem.curvature_along_step()
 
     t = minimise_on_segment(probe)
     reached = problem.try_step(step, t) if t > 0.0 else np.inf
@@ -138,8 +138,8 @@ def _join(features: IntArray, c: FloatArray) -> IntArray:
     """Add the features with the largest gradients, about as many as are in use."""
     strength = np.abs(c)
     strength[features] = 0.0
-    room = min(max(NEW_FEATURES, len(features)), np.count_nonzero(strength))
-    new = np.argsort(-strength, kind="stable")[:room]
+    n_new = min(max(NEW_FEATURES, len(features)), np.count_nonzero(strength))
+    new = np.argsort(-strength, kind="stable")[:n_new]
     return np.sort(np.concatenate([features, new]))
 
 
@@ -148,7 +148,7 @@ def _correct(
 ) -> tuple[FloatArray, float, bool]:
     """Minimise over the part of the ball that the working set spans; its weights are w."""
     n = len(w)
-    ever = False
+    moved_at_all = False
     for _ in range(INNER_STEPS):
         c = problem.focused_gradient()
         if _gap(c, w, radius) <= target:
@@ -164,5 +164,5 @@ def _correct(
         w, value, moved = _move(problem, w, value, radius * (share[:n] - share[n:-1]))
         if not moved:
             break
-        ever = True
-    return w, value, ever
+        moved_at_all = True
+    return w, value, moved_at_all

@@ -105,5 +105,5 @@ def _curvature(problem: Problem, c: FloatArray) -> float:
     if squared == 0.0:
         return 1.0
     problem.try_step(c, 0.0)
-    bend = problem.bend() / squared
-    return bend if bend > 0.0 else 1.0
+    curvature = problem.curvature_along_step() / squared
+    return curvature if curvature > 0.0 else 1.0

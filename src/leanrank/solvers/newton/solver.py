@@ -20,7 +20,7 @@ from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.solvers.base import Certificate, Solution, Solver
 
 ROUNDING = 1e-13
-"""Relative change of the objective that its sums cannot tell from none."""
+"""Relative change of the objective that is within the rounding of its sums."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Newton(Solver):
         stages, each ``approach`` times the one before, if there are at least half as many features
         as documents: there the loss can vanish. RankSVM on 300 documents × 600 features at
         1e-6·alpha_max takes less time in stages than a path of 20, and minutes without; on
-        600 × 250 both are quick.
+        600 × 250 both are fast.
     steps : int
         Quadratic models in one working set before the other features are checked again.
     nearly : float
         Features whose gradient is above this share of their threshold may join the working set, up
-        to a tenth of it, so that it need not change soon.
+        to a tenth of it, so that it does not change soon.
     inner_share : float
         The working set is solved until its own gap is this share of the whole gap, and to the end
         if it is the one before.
@@ -53,10 +53,10 @@ class Newton(Solver):
         Samples are drawn until a step leaves more than ``poor_step`` of a gap below ``far``.
     far : float
         Relative gap below which a sample without the diagonal of all documents is a larger one.
-        It is larger too once the objective falls short of a promise by more than ``good_step``, and
-        the next time all documents serve. A sample with that diagonal serves until less than half
-        of what was promised was kept twice in a row, and again once a model of all documents keeps
-        no more.
+        It becomes larger too once the objective falls short of a promise by more than
+        ``good_step``; the next time, all documents are used. A sample with that diagonal is used
+        until two steps in a row achieve less than half of their promise, and again once a model
+        of all documents does no better.
     sample_per_feature, larger, fewest_sampled : int
         Sample size per feature for approximate Hessians, its factor below ``far``, and the number
         of features up to which it is the same. Larger sets are chosen anew before that factor
@@ -100,7 +100,7 @@ class Newton(Solver):
             objective = working.value + penalty.value(working.w)
             certificate.raise_bound(working.w, c)
             rounding = problem.rounding(working.w, objective)
-            room = certificate.room(objective, rounding)
+            absolute = certificate.absolute_gap(objective, rounding)
             free_residual = penalty.free_residual(working.w, c, free_scale)
             # a loss that vanishes without a penalty leaves nothing that a gap could be relative to
             vanished = objective == working.value <= ROUNDING * min(1.0, problem.value_at_zero)
@@ -108,7 +108,7 @@ class Newton(Solver):
             entry = {"objective": objective, "gap": gap, "working_set": len(working.features)}
             self.note(history, working.w, iteration=n_iter, **entry)
             converged = vanished or (gap <= self.tol and free_residual <= self.tol)
-            least = max(self.least_progress * room, ROUNDING * objective)
+            least = max(self.least_progress * absolute, ROUNDING * objective)
             if strength > 1.0 or objective <= best - least:
                 improved, best = n_iter, objective
             if converged or n_iter == self.max_iter or n_iter - improved >= self.patience:
@@ -118,7 +118,9 @@ class Newton(Solver):
             # a larger sample is expensive: features that only the last steps wanted leave first
             kept = working.features[:0] if working.sample_grows(gap) else working.features
             settled = not working.choose(self._choose(stage, c, working.w, kept))
-            target = max(0.0 if settled else self.inner_share * room, 0.5 * self.tol * objective)
+            target = max(
+                0.0 if settled else self.inner_share * absolute, 0.5 * self.tol * objective
+            )
             moved = working.minimise(stage, target, free_scale, rough=strength > 1.0)
             if not moved and strength == 1.0:
                 break
@@ -138,11 +140,11 @@ class Newton(Solver):
         most = self.weak if 2 * len(w) >= n_rows else np.inf
         if top > most:
             return max(1.0, self.approach * top)
-        if np.count_nonzero(ratio > 1.0) <= self._room(w):
+        if np.count_nonzero(ratio > 1.0) <= self._most_entering(w):
             return 1.0
         return max(1.0, self.descent * top)
 
-    def _room(self, w: FloatArray) -> int:
+    def _most_entering(self, w: FloatArray) -> int:
         """Return how many features may enter at once: any number if there are few."""
         if len(w) <= self.few_features:
             return len(w)
@@ -154,27 +156,27 @@ class Newton(Solver):
         """Choose the support, features that are always in, and the largest violations.
 
         Without a violation outside the set it stays as it is. Otherwise features close to a
-        violation join as well, so that the set need not change soon.
+        violation join as well, so that the set does not change soon.
         """
         allowed = ~penalty.excluded
         support = (w != 0) | (penalty.always & allowed)
         ratio = np.where(support, 0.0, penalty.pull(w, np.where(allowed, c, 0.0)))
-        kept = np.zeros(len(w), dtype=bool)
-        kept[working] = True
-        if not np.any(ratio[~kept] > 1.0):
-            return np.flatnonzero((kept & allowed) | support)
+        present = np.zeros(len(w), dtype=bool)
+        present[working] = True
+        if not np.any(ratio[~present] > 1.0):
+            return np.flatnonzero((present & allowed) | support)
         nearly = np.flatnonzero(ratio > self.nearly)
-        wanting = int(np.count_nonzero(ratio[nearly] > 1.0))
-        reserve = (wanting + int(np.count_nonzero(support))) // 10
-        room = min(wanting + reserve, self._room(w))
+        n_violating = int(np.count_nonzero(ratio[nearly] > 1.0))
+        reserve = (n_violating + int(np.count_nonzero(support))) // 10
+        n_entering = min(n_violating + reserve, self._most_entering(w))
         chosen = support.copy()
-        chosen[nearly[np.argsort(-ratio[nearly], kind="stable")[:room]]] = True
+        chosen[nearly[np.argsort(-ratio[nearly], kind="stable")[:n_entering]]] = True
         whole = penalty.together(chosen)  # a part of a group might not enter by itself
         return np.flatnonzero(chosen | (whole & (ratio > self.nearly)))
 
 
 class _WorkingSet:
-    """The weights, the features under work, and the latest quadratic model of the loss in them."""
+    """The weights, the working set, and the latest quadratic model of the loss in it."""
 
     def __init__(
         self, solver: Newton, problem: Problem, penalty: Penalty, w: FloatArray | None
@@ -195,11 +197,11 @@ class _WorkingSet:
         self.samples = True  # as long as their steps are as good as others
         self.larger = 1  # factor of the sample size
         self.exact_diagonal = True  # of the last model
-        self.short = False  # whether the last step kept less than half of what was promised
+        self.fell_short = False  # whether the last step achieved less than half of its promise
         self.damping = 0.0  # ridge of the models, relative to scale²
 
     def choose(self, features: IntArray) -> bool:
-        """Change the features, and tell whether they differ; nothing is lost if they do not."""
+        """Change the features; return whether they differ. The same features keep their model."""
         changed = not np.array_equal(features, self.features)
         if changed or not self.focused:
             self.features = features
@@ -215,7 +217,10 @@ class _WorkingSet:
     def minimise(
         self, penalty: Penalty, target: float, free_scale: FloatArray, *, rough: bool
     ) -> bool:
-        """Take Newton steps until the set's own gap is below target; tell if others could help."""
+        """Take Newton steps until the set's own gap is below target.
+
+        Returns False if no progress is possible in the set.
+        """
         part = penalty.restrict(self.features)
         certificate = Certificate(self.problem, part)
         moved = stuck = False
@@ -226,15 +231,15 @@ class _WorkingSet:
             c = self.problem.focused_gradient()
             objective = self.value + part.value(w)
             certificate.raise_bound(w, c)
-            room = certificate.room(objective)
-            small = promised > -ROUNDING * objective
-            if moved and small and room > 0.5 * self.gap * objective:
+            absolute = certificate.absolute_gap(objective)
+            negligible = promised > -ROUNDING * objective
+            if moved and negligible and absolute > 0.5 * self.gap * objective:
                 break
             free_residual = part.free_residual(w, c, free_scale[self.features])
-            if moved and room <= target and free_residual <= target / max(objective, target):
+            if moved and absolute <= target and free_residual <= target / max(objective, target):
                 break
             gap = certificate.gap(objective)
-            fresh = self._outworn(gap, rough=rough)
+            fresh = self._needs_new_model(gap, rough=rough)
             if fresh and n_models == 0:
                 break
             n_models -= fresh
@@ -246,11 +251,11 @@ class _WorkingSet:
                 moved = True
                 self.damping *= 0.1 if t == 1.0 else 1.0 / np.sqrt(t)
                 fall = objective - self.value - part.value(self.w[self.features])
-                kept = -2.0 * fall / promised  # 1 or more where the model holds
-                if kept < 1.0 - self.solver.good_step and not self.exact_diagonal:
+                achieved = -2.0 * fall / promised  # 1 or more where the model holds
+                if achieved < 1.0 - self.solver.good_step and not self.exact_diagonal:
                     self._sample_more()
-                short, self.short = self.short, kept < 0.5 and not rough
-                if short and self.short:  # by its sample, unless all documents do no better
+                fell_short, self.fell_short = self.fell_short, achieved < 0.5 and not rough
+                if fell_short and self.fell_short:  # perhaps by its sample
                     self.samples = not self.sampled
             elif fresh and not self.sampled and self.damping == 0.0:
                 # a saturated loss has no curvature: steps that would lower a straight line by the
@@ -263,7 +268,7 @@ class _WorkingSet:
                 self.model, self.samples = None, False
         return moved or not stuck
 
-    def _outworn(self, gap: float, *, rough: bool) -> bool:
+    def _needs_new_model(self, gap: float, *, rough: bool) -> bool:
         """Return whether a new model is needed: unless the last step went very well.
 
         ``gap`` is the relative one now.
@@ -297,7 +302,7 @@ class _WorkingSet:
     def _model(
         self, part: Penalty, scale: FloatArray, *, fresh: bool, rough: bool
     ) -> QuadraticModel:
-        """Return the quadratic model to minimise, a new one if the last is outworn."""
+        """Return the quadratic model to minimise, a new one if the last no longer serves."""
         if fresh or self.model is None:
             thin = self._sample_size if rough or self.samples else None
             self.model = self.problem.quadratic(part, thin=thin)
