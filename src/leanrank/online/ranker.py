@@ -148,14 +148,14 @@ class OnlineRanker:
         **parameters: Any,
     ) -> None:
         check_choice("method", method, METHODS)
-        known = DEFAULTS[method]
-        for name in parameters.keys() - known.keys():
+        defaults = DEFAULTS[method]
+        for name in parameters.keys() - defaults.keys():
             raise InputError(
                 f"{name} has no effect for method={method!r}: leave it out, or use one of "
-                f"{', '.join(known)}"
+                f"{', '.join(defaults)}"
             )
         self.method, self.random_state = method, random_state
-        self.parameters = {**known, **parameters}
+        self.parameters = {**defaults, **parameters}
         n_features = check_whole("n_features", n_features)
         self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
         self.state = _new_state(self.parameters, n_features, random_state)

@@ -79,9 +79,9 @@ class MemoryProblem(Problem):
         self._block: Block | None = None
         self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
-        self._known: tuple[FloatArray, FloatArray] | None = None  # a score gradient, and Xᵀ of it
+        self._last_product: tuple[FloatArray, FloatArray] | None = None  # a score gradient g, Xᵀg
         self._approximation_is_good = True  # of the Hessian, since at()
-        self._by_products = True  # as long as conjugate gradients are done sooner than a Hessian
+        self._by_products = True  # while conjugate gradients are faster than a Hessian
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
     # the point of the current iterate
@@ -129,16 +129,16 @@ class MemoryProblem(Problem):
     def _whole_gradient(self) -> FloatArray:
         """Xᵀg of all features, computed once for each score gradient."""
         g = self.point.g
-        if self._known is None or self._known[0] is not g:
-            self._known = g, self.design.rmatvec(g)
-        return self._known[1]
+        if self._last_product is None or self._last_product[0] is not g:
+            self._last_product = g, self.design.rmatvec(g)
+        return self._last_product[1]
 
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
-        known = self.point.duals  # often asked for a working set and then for all features
-        if a not in known:
-            known[a] = self._dual(self.point, a)
-        return known[a]
+        duals = self.point.duals  # often asked for a working set and then for all features
+        if a not in duals:
+            duals[a] = self._dual(self.point, a)
+        return duals[a]
 
     @property
     def norms(self) -> tuple[FloatArray, FloatArray]:

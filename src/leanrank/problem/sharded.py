@@ -36,7 +36,7 @@ LARGEST_GRAM = 2_048
 """Features of a working set up to which shards send Hessians: 16 MB, since half of one travels."""
 
 
-def add_along_tree(known: Mapping[Node, Sums | None], n_shards: int) -> dict[Node, Sums | None]:
+def add_along_tree(nodes: Mapping[Node, Sums | None], n_shards: int) -> dict[Node, Sums | None]:
     """Add up neighbouring nodes that are present; with all shards, only the root is left.
 
     None adds nothing.
@@ -46,7 +46,7 @@ def add_along_tree(known: Mapping[Node, Sums | None], n_shards: int) -> dict[Nod
     >>> add_along_tree({(0, 1): (2.0,), (0, 2): (3.0,)}, 3)
     {(0, 1): (2.0,), (1, 1): (3.0,)}
     """
-    left = dict(known)
+    left = dict(nodes)
     level, width = 0, n_shards
     while width > 1:
         for at in range(0, width, 2):

@@ -292,14 +292,14 @@ Groups = tuple[tuple[Any, ...], ...]
 """The levels of a category; several in one group share a value."""
 
 
-def find_levels(values: AnyArray, known: AnyArray) -> tuple[FloatArray, Groups]:
-    """Return the code of each value, NaN for those that are not ``known``, and the levels.
+def find_levels(values: AnyArray, present: AnyArray) -> tuple[FloatArray, Groups]:
+    """Return the code of each value, NaN for those that are not ``present``, and the levels.
 
     >>> codes, groups = find_levels(np.array(["a"] * 12 + ["b", "c"]), np.ones(14, bool))
     >>> groups, codes[-3:].tolist()
     ((('a',), ('b', 'c')), [0.0, 1.0, 1.0])
     """
-    names, inverse, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+    names, inverse, counts = np.unique(values[present], return_inverse=True, return_counts=True)
     frequent = np.zeros(len(names), dtype=bool)
     frequent[np.argsort(-counts, kind="stable")[:MOST_LEVELS]] = True
     frequent &= counts >= min(RARE, int(counts.max(initial=0)))
@@ -307,7 +307,7 @@ def find_levels(values: AnyArray, known: AnyArray) -> tuple[FloatArray, Groups]:
     rare = tuple(names[~frequent].tolist())
     code[~frequent] = frequent.sum()
     codes = np.full(len(values), np.nan)
-    codes[known] = code[inverse.ravel()]
+    codes[present] = code[inverse.ravel()]
     groups = tuple((name,) for name in names[frequent].tolist())
     return codes, (*groups, rare) if rare else groups
 
@@ -376,9 +376,9 @@ def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None
     for at, (name, column) in enumerate(columns.items()):
         if name in texts:
             values = column.cast(nw.String).to_numpy()
-            known = ~column.is_null().to_numpy().astype(bool)
+            present = ~column.is_null().to_numpy().astype(bool)
             as_text = np.array([str(v) for v in values], dtype=object)
-            matrix[:, at], levels[at] = find_levels(as_text.astype(str), known)
+            matrix[:, at], levels[at] = find_levels(as_text.astype(str), present)
         else:
             try:
                 matrix[:, at] = column.cast(nw.Float64).to_numpy()

@@ -231,18 +231,20 @@ class Search:
         whole.w = whole.solve(problem, penalty, strength, w).w
         return strength
 
-    def _with_pairs(self, at: int, report: Callback) -> float | None:
+    def _with_pairs(self, position: int, report: Callback) -> float | None:
         """Add pairs to all parts if they improve the held-out rankings; return their strength.
+
+        The search starts one strength above that at ``position``.
 
         The pairs of a fold are found on its own training queries. They must put more pairs of
         documents in the right order: the loss may also fall by a mere change of scale, which moves
         no document, where gains are not the exponential of a sum of terms.
         """
         strengths = self.settings.strengths
-        found = [find_pairs(self, fold, float(strengths[at])) for fold in self.folds]
+        found = [find_pairs(self, fold, float(strengths[position])) for fold in self.folds]
         weights = [w for _, w in found]
         tried = []
-        for strength in map(float, strengths[max(at - 1, 0) :]):
+        for strength in map(float, strengths[max(position - 1, 0) :]):
             begun = [
                 (fold.problem(structure), self.settings.penalty(structure))
                 for fold, (structure, _) in zip(self.folds, found, strict=True)
@@ -254,8 +256,8 @@ class Search:
         loss, strength, weights = min(tried, key=lambda each: each[0])
         curves, surfaces = (np.full(len(self.data.y), np.nan) for _ in range(2))
         for fold, (structure, _), w in zip(self.folds, found, weights, strict=True):
-            for of, own, v in ((curves, fold.structure, fold.w), (surfaces, structure, w)):
-                of[fold.rows] = fold.problem(own).scores(v)[fold.rows]
+            curves[fold.rows] = fold.problem(fold.structure).scores(fold.w)[fold.rows]
+            surfaces[fold.rows] = fold.problem(structure).scores(w)[fold.rows]
         gain, error = self.mean_and_error(self.disorder(curves) - self.disorder(surfaces))
         choice = {"choice": "pairs", "strength": strength, "loss": loss}
         report({**choice, "gain": gain, "error": error})
@@ -279,8 +281,8 @@ class Search:
         for structure, solution, dropped in self.shrink(whole, strength, sizes):
             losses, scores = self.no_losses(), np.full(len(self.data.y), np.nan)
             for fold, run in zip(self.folds, runs, strict=True):
-                own, fitted, _ = next(run)
-                u = fold.problem(own).scores(fitted.w)
+                columns, fitted, _ = next(run)
+                u = fold.problem(columns).scores(fitted.w)
                 losses[fold.queries] = self.losses(u, fold.queries)
                 scores[fold.rows] = u[fold.rows]
             row = self._row(structure, solution.w, losses, scores)

@@ -44,9 +44,9 @@ class Words(StrOptions):
         return f"one of {', '.join(map(repr, sorted(self.options)))}"
 
 
-def words(*known: str) -> Words:
+def words(*allowed: str) -> Words:
     """Return the constraint of a few words."""
-    return Words(set(known))
+    return Words(set(allowed))
 
 
 def whole(low: int = 1) -> Interval:
@@ -178,7 +178,7 @@ def changed(ranker: Any, names: Iterable[str]) -> list[str]:
 @cache
 def _defaults(kind: type) -> dict[str, str]:
     """Return the default of each parameter, as code."""
-    return {name: repr(known.default) for name, known in signature(kind).parameters.items()}
+    return {name: repr(parameter.default) for name, parameter in signature(kind).parameters.items()}
 
 
 def seed_of(random_state: Any) -> int:
@@ -202,10 +202,10 @@ def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
     leanrank.errors.InputError: signs has the feature 'bn25': did you mean 'bm25'?
     """
     if isinstance(feature, str):
-        known = [feature_name(j, names) for j in range(n_features)]
-        if feature not in known:
-            raise InputError(f"{of} has the feature {feature!r}: {suggest(feature, known)}")
-        return known.index(feature)
+        columns = [feature_name(j, names) for j in range(n_features)]
+        if feature not in columns:
+            raise InputError(f"{of} has the feature {feature!r}: {suggest(feature, columns)}")
+        return columns.index(feature)
     if not is_whole(feature) or not 0 <= feature < n_features:
         raise InputError(
             f"{of} has the feature {feature!r}: give a name, or a column from 0 to {n_features - 1}"
