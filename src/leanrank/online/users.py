@@ -131,7 +131,7 @@ class ClickModel:
             if values.ndim != n_dimensions or not values.size:
                 raise InputError(f"{name} must be an array with {n_dimensions} dimension(s)")
             if not ((values >= 0) & (values <= 1)).all():
-                raise InputError(f"{name} holds a value outside [0, 1], so it is no probability")
+                raise InputError(f"{name} holds a value outside [0, 1]: give probabilities")
             object.__setattr__(self, name, values)
         if len(self.stop) != 2:
             raise InputError("stop needs two parts: after passing over, and after a click")

@@ -234,7 +234,7 @@ def penalty_factors(factors: Any, n_features: int) -> FloatArray:
 
 
 def directions(name: str, values: Any, n_features: int) -> FloatArray:
-    """Check one of −1, 0, 1 per feature; one number stands for all features."""
+    """Check one of −1, 0, 1 per feature; one number applies to all features."""
     signs = np.asarray(0.0 if values is None else values, dtype=np.float64)
     if signs.shape not in ((), (n_features,)) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
         raise InputError(

@@ -147,7 +147,7 @@ class Problem(ABC):
         """Move to where ``try_step`` looked last."""
 
     def curvature_bounds(self, *, paper: bool = False) -> FloatArray:
-        """Bound the loss's curvature in each weight, whatever the scores.
+        """Bound the loss's curvature in each weight, for any scores.
 
         From (max − min)²/4 of the feature over each query, or as printed in the paper from max x².
         """

@@ -210,7 +210,7 @@ class MemoryProblem(Problem):
         return _CoordinateSweeps(self.design, self.loss, self.plan)
 
     def curvature_bounds(self, *, paper: bool = False) -> FloatArray:
-        """Bound the loss's curvature in each weight, whatever the scores."""
+        """Bound the loss's curvature in each weight, for any scores."""
         return self._sweeps.bounds(paper)
 
     def sweep(self, penalty: Penalty, bounds: FloatArray, w: FloatArray, times: int) -> float:
@@ -314,7 +314,7 @@ class _CoordinateSweeps:
         self.evaluate, self.arrays = loss.compiled(plan)
 
     def bounds(self, paper: bool) -> FloatArray:
-        """Bound the curvature of the loss in each weight, whatever the scores."""
+        """Bound the curvature of the loss in each weight, for any scores."""
         values, rows, pointers = self.columns
         beta, sizes = np.zeros(len(pointers) - 1), np.diff(self.query_ptr)
         for j, (begin, end) in enumerate(pairwise(pointers.tolist())):

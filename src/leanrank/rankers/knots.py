@@ -204,7 +204,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         self.curves = curves
 
     def fit(self, X: Any, y: Any = None) -> RampFeatures:
-        """Find the knots in some documents: whatever a ranker takes for X."""
+        """Find the knots in some documents, given as X to a ranker."""
         values = checked_features(self, X, reset=True)
         found = find_ramps(self.curves, names_of(self), values, values.shape[0])
         self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps

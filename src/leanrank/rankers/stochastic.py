@@ -201,7 +201,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
 
 
 def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
-    """Sort queries by their content, whatever the order of the rows and the identifiers.
+    """Sort queries by their content, independent of the order of the rows and of identifiers.
 
     The key of a query is the covariance of its labels (or preferences) with a random projection of
     its features. Constants within a query and documents of weight zero do not change it.

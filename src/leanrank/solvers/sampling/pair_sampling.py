@@ -126,7 +126,7 @@ def index_pairs(
 def index_all_pairs(
     query_ptr: IntArray, *, among: AnyArray | None = None, keys: FloatArray | None = None
 ) -> PairIndex | None:
-    """Index all pairs of two documents of one query, whatever their labels.
+    """Index all pairs of documents of one query, independent of their labels.
 
     ``among`` marks the documents that take part. None if no query has two of them.
 
