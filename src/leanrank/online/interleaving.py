@@ -174,7 +174,7 @@ class Optimised(Interleaving):
             raise InputError(f"length={length}: 2^length lists are weighed, so 12 is the most")
 
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
-        top = np.ascontiguousarray(ranking[:, : len(shown)])  # what stands lower is never taken
+        top = np.ascontiguousarray(ranking[:, : len(shown)])  # lower documents are never shown
         lists, chance = fair_lists(top.tobytes(), len(shown))
         at = np.searchsorted(np.cumsum(chance), uniform(key, 0), side="right")
         shown[:] = lists[min(int(at), len(lists) - 1)]
@@ -282,7 +282,7 @@ def fair_lists(top: bytes, length: int) -> tuple[IntArray, FloatArray]:
     table = np.array(lists)
     difference = (rank[1] - rank[0])[table]
     value, k = _sensitivity(difference), length
-    # the last 2k variables are the bias of each rank that cannot be avoided, up and down
+    # the last 2k variables are the unavoidable bias of each rank, up and down
     cost = np.concatenate([-value, np.full(2 * k, 1e3)])
     fair = np.hstack([difference.T, -np.eye(k), np.eye(k)])
     sums = np.concatenate([np.ones(len(table)), np.zeros(2 * k)])

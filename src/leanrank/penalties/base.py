@@ -127,7 +127,7 @@ class Penalty(Part, ABC):
         """Return the largest residual of a free weight, as a share of its scale."""
         return float((self.residual(w, c) / scale)[self.free].max(initial=0.0))
 
-    # what Newton's method asks for
+    # operations that Newton's method needs
 
     @property
     def always(self) -> BoolArray:
@@ -187,7 +187,7 @@ class Penalty(Part, ABC):
         """The diagonal ρ if the penalty is ½Σρ_j w_j² and no more, else None."""
         return None
 
-    # what other methods ask for
+    # operations that other methods need
 
     def coordinate_table(self) -> Rates:
         """Return the rates of a penalty that is a sum over single weights."""

@@ -54,7 +54,7 @@ def sweep_gram(
                     new[j] = pull + below[j]
                 length = math.hypot(length, new[j])
             if bend <= 0.0 and length > nu[g]:
-                continue  # a straight line that leads away from zero
+                continue  # linear, and decreasing away from zero
             left = (1.0 - nu[g] / length) / bend if length > nu[g] else 0.0
             active[g] = left > 0.0
             moved = 0.0

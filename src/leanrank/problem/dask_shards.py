@@ -60,7 +60,7 @@ class DaskShards(Shards):
         """Return the sum of all shards' answers."""
         nodes = self._all(_answers, (request, self.n_shards))
         (sums,) = add_along_tree(nodes, self.n_shards).values()
-        assert sums is not None  # or there would be nothing to learn from
+        assert sums is not None  # some shard has informative queries
         return sums
 
     def map(
@@ -213,7 +213,7 @@ async def _applied(
         for at, shard in here.items():
             own = arguments if each is None else (each[at], *arguments)
             calls.append(loop.run_in_executor(dask_worker.executor, function, shard, *own))
-    except RuntimeError:  # it is about to end
+    except RuntimeError:  # the worker is shutting down
         return {}
     found = await asyncio.gather(*calls)
     return {(0, at): value for at, value in zip(here, found, strict=True)}

@@ -126,7 +126,7 @@ class Hessians:
         self.ranges = query_ranges(plan.query_ptr)
         self._all = _Sample(self.ranges)
         self._samples: dict[int, _Sample] = {}
-        # whose products stand in for a matrix that is too large, if not its own
+        # used for products where the matrix is too large; None: these
         self._exact: Hessians | None = None
 
     @cached_property
@@ -155,7 +155,7 @@ class Hessians:
         if self._by_columns(block) and penalty.offers("sweep_columns"):
             n_picked = sample.n_picked
             if n_picked is None and thin is not None:
-                # a minimum found roughly needs few of the rows whose weight is far below the mean
+                # a rough minimum needs only few of the rows with small weights
                 n_picked = round(self.plan.n_rows / ColumnModel.accuracy**2)
             curvature = self._curvature(sample.ranges, u, False)
             columns, sums = block.weighed(curvature, n_picked)
@@ -232,7 +232,7 @@ class Hessians:
         )
         gram, half = add_up([p[0] for p in parts]), add_up([p[1] for p in parts])
         shared: dict[tuple[int, int], FloatArray] = {}
-        for _, _, open_sums in parts:  # queries so long that lanes share them
+        for _, _, open_sums in parts:  # of long queries that lanes share
             for r, sums in open_sums.items():
                 shared[r] = shared[r] + sums if r in shared else sums
         for r, sums in shared.items():
@@ -256,7 +256,7 @@ class Hessians:
                 half[:, slice(*columns)] += 0.5 * block.cross(rows, out)
             return half
 
-        def width(r: tuple[int, int]) -> int:  # columns for whose copies there is memory
+        def width(r: tuple[int, int]) -> int:  # number of columns whose copies fit in memory
             n_rows = int(plan.query_ptr[r[1]] - plan.query_ptr[r[0]])
             return max(limits.fewest_columns, n_bytes // (8 * max(1, n_rows)))
 

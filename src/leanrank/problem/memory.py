@@ -221,7 +221,7 @@ class MemoryProblem(Problem):
         self._point = self._point_at(u)
         return self._point.value
 
-    # the same of any scores, for methods that keep several points
+    # at any scores, for methods with several points
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Compute u = Xw − offset."""

@@ -196,7 +196,7 @@ class ShardedProblem(Problem):
         """Move to weights w; return the loss there."""
         self._features = self._tried = None
         self._move_to(w.copy(), None, None)
-        self._know_point()  # the gradient is asked for next, and a trip costs more
+        self._know_point()  # solvers need the gradient next, and a second trip costs more
         assert self._value is not None
         if not w.any():
             self.value_at_zero = self._value

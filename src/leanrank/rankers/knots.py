@@ -215,7 +215,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "ramps_")
         values, ramps = checked_features(self, X), self.ramps_
         design = ramp_design(values, ramps, SerialExecutor())
-        own = design.ramps  # with columns for gaps that are new
+        own = design.ramps  # with columns for new gaps
         if own.gap.any() and not ramps.gap.any():
             missing = feature_name(int(np.flatnonzero(own.gap)[0]), names_of(self))
             raise InputError(

@@ -213,7 +213,7 @@ class Search:
         for fold, w, top in zip(self.folds, best.weights, best.tops, strict=True):
             fold.structure, fold.w, fold.top = best.structure, w, top
         strength = self.fit_whole(best.structure, float(strengths[best.position]))
-        if self.settings.max_pairs:  # lines want a weaker penalty than whatever bends
+        if self.settings.max_pairs:  # lines need a weaker penalty than curves
             curves = tried[0] if best.structure.straight else best
             start = min(best.position, curves.position)
             strength = self._with_pairs(start, report) or strength

@@ -126,7 +126,7 @@ def check_parameters(ranker: Any) -> None:
     kind, given = type(ranker), vars(ranker)
     constraints, used_with = merged(kind, "_constraints"), merged(kind, "_used_with")
     for name, value in given.items():
-        for other, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # no numbers, and no lists
+        for other, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # not numbers or lists
             if isinstance(value, other) and allowed not in constraints.get(name, [allowed]):
                 raise InputError(f"{name}={value!r} must not be a {other.__name__}")
     try:
@@ -283,7 +283,7 @@ class BestSoFar:
         self.measure, self.patience = ranker.measure, ranker.patience
         self.sign = better_sign(self.measure)
         self.judge = Judge(self.measure, ranker.convention)
-        find_convention(ranker.convention)  # a misspelt one is found before the work
+        find_convention(ranker.convention)  # reject a misspelt name before the fit
         self.held_out = held_out
         self.quality = -np.inf
         self.at = 0

@@ -226,7 +226,7 @@ class KernelRankRLS(LeaveQueryOut):
         used = np.flatnonzero(self.dual_coef_)
         if self.kernel == "precomputed":
             scores = np.asarray(X @ self.dual_coef_, dtype=np.float64)
-        elif not len(used):  # labels that vanish beside alpha
+        elif not len(used):  # alpha dwarfs the labels
             scores = np.zeros(X.shape[0])
         else:
             with np.errstate(over="ignore", invalid="ignore"):

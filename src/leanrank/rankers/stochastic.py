@@ -287,7 +287,7 @@ class MinBatSRank(StochasticRanker):
     """
 
     _state_type: ClassVar[type] = ftrl.FTRLState
-    _takes_preferences: ClassVar[bool] = True  # a loss that is not pairwise refuses them itself
+    _takes_preferences: ClassVar[bool] = True  # unless the loss is not pairwise
 
     alpha: float = 0.1
     _: KW_ONLY

@@ -112,7 +112,7 @@ class _Run:
     epochs: int
     judge: BestSoFar | None
     progress: Callback | None
-    epoch: int = 0  # passes that are over
+    epoch: int = 0  # completed passes
     position: Position = field(default_factory=Position)  # in this pass
     learned: int = 0  # documents of all passes since the start
 
@@ -139,7 +139,7 @@ class _Run:
             if not queries:
                 raise InputError("the stream is empty: there is nothing to learn from")
             if history and history[-1]["epoch"] == self.epoch - 1 and queries == since:
-                history.pop()  # the pass ended where that entry was made
+                history.pop()  # that entry is also the end of the pass
             history.append(self._entry())
             self.position = Position()
             self._save(file, made_by, history)
@@ -177,7 +177,7 @@ class _Run:
         ranker.partial_fit(chunk)
         if counted is not None:  # a later pass sees the same queries
             ranker.n_queries_, ranker.n_informative_queries_ = counted
-        del ranker.history_[:-1]  # one entry per chunk would add up in an endless stream
+        del ranker.history_[:-1]  # else an endless stream would fill memory
         self.learned += len(chunk)
         if self.progress is not None:
             self.progress(self._report())
@@ -319,7 +319,7 @@ def read_state(content: bytes, read: Callable[[Any], T], magic: bytes, schema: i
                 return arrays[str(entries[_ARRAY])] if set(entries) == {_ARRAY} else entries
 
             return read(json.loads(arrays[_TEXT].tobytes(), object_hook=with_arrays))
-    except Exception as error:  # not as this version writes it
+    except Exception as error:  # not written by this version
         raise ValueError(f"this file is damaged ({type(error).__name__}: {error})") from None
 
 

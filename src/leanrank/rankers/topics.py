@@ -182,7 +182,7 @@ class TopicRanker(BaseEstimator):
                 grid = np.array([ranker.alpha])
             elif self.alphas is not None:
                 grid = descending(self.alphas)
-            else:  # a topic that no feature tells apart has an empty model at any alpha
+            else:  # without a useful feature, the model is empty at any alpha
                 top = ranker._first_entry(problem)[0] or 1.0
                 grid = alpha_grid(top, self.n_alphas, self.alpha_min_ratio)
             solutions = ranker._solve_path(problem, grid)
@@ -205,7 +205,7 @@ class TopicRanker(BaseEstimator):
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
     """Check a label matrix; sparse becomes CSC."""
     if hasattr(Y, "tocsc"):
-        labels = Y.tocsc(copy=True)  # a copy, as it is made canonical
+        labels = Y.tocsc(copy=True)  # it is made canonical in place
         labels.sum_duplicates()
     else:
         labels = np.asarray(Y)

@@ -69,8 +69,8 @@ class Solver(ABC):
     name: ClassVar[str]
     loss_needs: ClassVar[tuple[str, ...]] = ("evaluate",)
     penalty_needs: ClassVar[tuple[str, ...]] = ()
-    depends_on_scale: ClassVar[bool] = False  # whether features of one scale need far fewer steps
-    reads_columns: ClassVar[bool] = False  # whether it needs an X that is stored, not curves
+    depends_on_scale: ClassVar[bool] = False  # whether standardised features need far fewer steps
+    reads_columns: ClassVar[bool] = False  # whether X must be stored, without curves
 
     def check(self, loss: Loss[Any], penalty: Penalty) -> None:
         """Check before any work that both parts offer what the solver needs."""

@@ -54,7 +54,7 @@ def forward(
         if n_candidates is not None and n_candidates < len(tried):
             tried = np.sort(random.choice(tried, n_candidates, replace=False))
         gains = state.decreases(tried)
-        gains = np.where(np.isnan(gains), -np.inf, gains)  # an overflow is no gain
+        gains = np.where(np.isnan(gains), -np.inf, gains)  # an overflow counts as no gain
         state.add(int(tried[np.argmax(gains)]))
         if not np.isfinite(state.residual @ state.residual):
             raise InputError(overflow("the leave-query-out error"))

@@ -102,7 +102,7 @@ class Newton(Solver):
             rounding = problem.rounding(working.w, objective)
             absolute = certificate.absolute_gap(objective, rounding)
             free_residual = penalty.free_residual(working.w, c, free_scale)
-            # a loss that vanishes without a penalty leaves nothing that a gap could be relative to
+            # where loss and penalty vanish, a relative gap is not defined
             vanished = objective == working.value <= ROUNDING * min(1.0, problem.value_at_zero)
             gap = 0.0 if vanished else certificate.gap(objective, rounding)
             entry = {"objective": objective, "gap": gap, "working_set": len(working.features)}
@@ -115,7 +115,7 @@ class Newton(Solver):
                 break
             strength = self._strength(strength, penalty, c, working.w, problem.n_rows)
             stage = penalty if strength == 1.0 else penalty.times(strength)
-            # a larger sample is expensive: features that only the last steps wanted leave first
+            # a larger sample is expensive: first drop features that are no longer needed
             kept = working.features[:0] if working.sample_grows(gap) else working.features
             settled = not working.choose(self._choose(stage, c, working.w, kept))
             target = max(
@@ -194,7 +194,7 @@ class _WorkingSet:
         self.focused = False
         self.model: QuadraticModel | None = None
         self.gap = np.inf
-        self.samples = True  # as long as their steps are as good as others
+        self.samples = True  # while their steps are as good as those of all documents
         self.larger = 1  # factor of the sample size
         self.exact_diagonal = True  # of the last model
         self.fell_short = False  # whether the last step achieved less than half of its promise
@@ -255,11 +255,11 @@ class _WorkingSet:
                 if achieved < 1.0 - self.solver.good_step and not self.exact_diagonal:
                     self._sample_more()
                 fell_short, self.fell_short = self.fell_short, achieved < 0.5 and not rough
-                if fell_short and self.fell_short:  # perhaps by its sample
+                if fell_short and self.fell_short:  # perhaps because of the sample
                     self.samples = not self.sampled
             elif fresh and not self.sampled and self.damping == 0.0:
-                # a saturated loss has no curvature: steps that would lower a straight line by the
-                # whole objective, and longer ones until curvature returns
+                # A saturated loss has no curvature. Take steps that would lower a linear loss by
+                # the whole objective, and longer ones until there is curvature.
                 self.damping = float(np.sum((c / scale) ** 2)) / objective
             elif fresh and not self.sampled:
                 stuck = True

@@ -171,7 +171,7 @@ def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
     factor = np.ones(n_queries)
     if labels.normalize == "query":
         factor *= weight[active].sum()
-    plan = loss.workspace(plan)  # scratch made anew for each query would cost queries × documents
+    plan = loss.workspace(plan)  # new working memory for each query would cost queries × documents
     return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset)
 
 
