@@ -22,8 +22,15 @@ from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import SoftmaxLoss
-from leanrank.rankers.lean_search import Search, rises, target_sizes
-from leanrank.rankers.lean_structure import JUMP_RATIO, Settings, Structure, divided
+from leanrank.rankers.lean_search import Search
+from leanrank.rankers.lean_structure import (
+    JUMP_RATIO,
+    Settings,
+    Structure,
+    divided,
+    rises,
+    target_sizes,
+)
 from leanrank.service.refit import refit
 
 
@@ -73,7 +80,7 @@ def test_the_front_descends_and_another_size_is_one_call(data, fitted):
     asked = LeanRanker(3, max_pairs=0).fit(data)
     assert asked.model_.indices.tolist() == small.model_.indices.tolist()
     np.testing.assert_allclose(asked.predict(data), small.predict(data), atol=0.02)
-    assert fitted.n_features_ >= small.n_features_  # the ranker itself is as it was
+    assert fitted.max_features is None  # the ranker itself is as it was
 
 
 def test_the_final_model_is_the_optimum_of_the_stated_objective(data):
@@ -98,7 +105,9 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
         design = ramp_design(part.X, ramps, SerialExecutor())
         loss = SoftmaxLoss(emphasis=0.5)
         structure = Structure(design, design.ramps)
-        return Search(part, labels, loss, {"curves": structure}, settings, folds, SerialExecutor())
+        search = Search(part, labels, loss, {"curves": structure}, settings, SerialExecutor())
+        search.divide(folds)
+        return search
 
     search = searched(data, [held_out])
     found = search.path(search.kinds["curves"])
@@ -122,7 +131,7 @@ def test_a_feature_is_as_strong_as_the_objective_rises_without_it(data):
     structure = Structure(design, design.ramps).with_pairs([(0, 1), (1, 4)])
     settings = Settings(0.5, None, None, np.array([1.0, 0.3, 0.1, 0.03]), 2, 1e-10)
     labels, loss = Labels(data.y, data.query_ptr), SoftmaxLoss(emphasis=0.5)
-    search = Search(data, labels, loss, {"curves": structure}, settings, [], SerialExecutor())
+    search = Search(data, labels, loss, {"curves": structure}, settings, SerialExecutor())
     search.fit_whole(structure, 0.03)
     part, w, n = search.whole, search.whole.w, data.n_features
     problem = part.problem(structure)
@@ -585,3 +594,49 @@ def test_infinity_in_a_frame_with_texts_is_named_by_its_column():
     frame = pd.DataFrame({"price": [1.0, np.inf, 2.0, 3.0], "kind": list("abab")})
     with pytest.raises(InputError, match="infinity in feature 'price'"):
         LeanRanker().fit(frame, [0, 1, 0, 1], qid=[0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("form", ["dense", "texts", "lines"])
+def test_choices_on_a_sample_are_fitted_to_all_documents(form, monkeypatch):
+    monkeypatch.setattr("leanrank.rankers.lean_structure.CHOOSING_DOCUMENTS", 900)
+    data = curved(200)
+    X = pd.DataFrame(data.X, columns=[f"f{j}" for j in range(data.n_features)])
+    options = {"tol": 1e-9, "max_pairs": 4}
+    if form == "lines":
+        options["curves"] = None
+    else:
+        X.loc[X.index[-9:], "f2"] = np.nan  # where few samples look
+    if form == "texts":
+        X["shop"] = np.where(data.X[:, 5] > 0.4, "near", "far")
+    ranker = LeanRanker(**options).fit(X, data.y, qid=data.qid)
+    assert ranker.dual_gap_ <= 1e-9
+    u = ranker.predict(X)
+    if form != "lines":
+        np.testing.assert_allclose(ranker.model_.predict(X), u)
+        assert {0, 1} <= set(ranker.model_.indices.tolist())
+    loss = loss_of(data, u)
+    assert loss < ranker.objective_
+    for factor in (0.99, 1.01):  # of all documents, not of those that chose
+        penalty = ranker.objective_ - loss
+        assert loss_of(data, factor * u) + factor * penalty >= ranker.objective_ - 1e-9
+    backwards = np.arange(len(data))[::-1]
+    turned = LeanRanker(**options, n_jobs=1).fit(
+        X.iloc[backwards], data.y[backwards], qid=data.qid[backwards]
+    )
+    assert turned.front_[0]["features"] == ranker.front_[0]["features"]
+    np.testing.assert_allclose(turned.predict(X), u, atol=1e-5)
+
+
+def test_features_without_which_held_out_loss_falls_clearly_leave():
+    """Products of neighbours, and fifteen features that are noise beside them."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(4_000, 20))
+    u = 0.5 * X[:, :5].sum(axis=1) + (X[:, :4] * X[:, 1:5]).sum(axis=1)
+    y = np.digitize(u + 0.5 * rng.normal(size=len(u)), [0.0, 2.0, 4.0]).astype(float)
+    ranker = LeanRanker().fit(X, y, qid=np.repeat(np.arange(200), 20))
+    losses = [row["loss"] for row in ranker.front_]
+    assert ranker.front_[0]["features"] > ranker.n_features_ >= 5
+    assert losses[0] > losses[[row["features"] for row in ranker.front_].index(ranker.n_features_)]
+    assert set(range(5)) <= set(ranker.model_.indices.tolist())
+    most = ranker.front_[0]["features"]
+    assert ranker.resized(most).n_features_ == most

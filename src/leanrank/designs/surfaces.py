@@ -69,13 +69,20 @@ class SurfaceDesign(Design):
         """Compute Xᵀg; all columns come at once."""
         return np.concatenate((self.curves.rmatvec(g), self._pair_sums(g, self.pairs).ravel()))
 
-    def _pair_sums(self, g: FloatArray, pairs: IntArray) -> FloatArray:
+    def squares(self, rows: tuple[int, int]) -> FloatArray:
+        """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
+        sums = self._pair_sums(np.ones(self.n_rows), self.pairs, [rows])
+        return np.concatenate((self.curves.squares(rows), sums.ravel()))
+
+    def _pair_sums(
+        self, g: FloatArray, pairs: IntArray, blocks: list[tuple[int, int]] | None = None
+    ) -> FloatArray:
         """Compute Xᵀg of the columns of some pairs, one row per pair."""
         features, local = np.unique(pairs, return_inverse=True)  # several pairs share one
         local = local.reshape(-1, 2)
         parts = self.executor.map(
             lambda at: kernels.pair_sums(*self.codes, g, features, local, *at),
-            row_blocks(self.n_rows, self.curves.rows_per_block),
+            blocks or row_blocks(self.n_rows, self.curves.rows_per_block),
         )
         return np.asarray(add_up(parts)) if parts else np.zeros((len(pairs), PER_PAIR))
 

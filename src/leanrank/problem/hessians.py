@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray, IntArray
+from leanrank._typing import FloatArray, IntArray
 from leanrank.designs.base import Block, Design, WrittenBlock
 from leanrank.execution import (
     Executor,
@@ -93,15 +93,16 @@ class _Sample:
         Of queries.
     share : float
         Their share of the loss.
-    seen : array of bool, optional
-        The columns whose spread their documents show; None for all.
+    lacking : array, optional
+        The squares of each column that their documents do not show, as a column of which they have
+        less than half of their share would be taken for one with next to no curvature.
     n_picked : int, optional
         How many of their documents to pick; None for all.
     """
 
     ranges: list[tuple[int, int]]
     share: float = 1.0
-    seen: BoolArray | None = None
+    lacking: FloatArray | None = None
     n_picked: int | None = None
 
 
@@ -164,7 +165,8 @@ class Hessians:
         formed = self.loss.offers("curvature") or self.loss.offers("products")
         if formed and block.n_features <= self.largest_gram:
             hessian = self.hessian(block, features, u, thin=thin)
-            return GramModel(hessian, sample is not self._all, exact_diagonal=sample.seen is None)
+            exact = sample.lacking is None
+            return GramModel(hessian, sample is not self._all, exact_diagonal=exact)
         return ProductModel(partial((self._exact or self).product, block, u))
 
     def iterated(
@@ -224,7 +226,7 @@ class Hessians:
         if sample.n_picked is not None:
             lanes, fold = self._n_lanes(block), partial(self._fold, curvature)
             return block.sampled(curvature, sample.n_picked, lanes, fold)
-        queries = [(0, len(plan.query_ptr) - 1)] if sample.seen is None else sample.ranges
+        queries = [(0, len(plan.query_ptr) - 1)] if sample.lacking is None else sample.ranges
         pieces = [piece for r in queries for piece in self._pieces(block, r)]
         parts = self.executor.map(
             lambda lane: self._add_pieces(block, curvature, lane),
@@ -237,7 +239,12 @@ class Hessians:
                 shared[r] = shared[r] + sums if r in shared else sums
         for r, sums in shared.items():
             half += self._low_rank(r, curvature, sums)
-        return block.finish(gram, half + half.T) / sample.share
+        found = block.finish(gram, half + half.T) / sample.share
+        if sample.lacking is not None:  # their curvature is that of the mean document
+            lacking = sample.lacking if features is None else sample.lacking[features]
+            mean = float(curvature.diag.sum()) / (sample.share * plan.n_rows)
+            found[np.diag_indices(len(found))] += mean * lacking
+        return found
 
     def _by_products(
         self, ranges: list[tuple[int, int]], block: Block, u: FloatArray
@@ -291,21 +298,17 @@ class Hessians:
         )
 
     def sample(self, block: Block, features: IntArray | None, thin: int | None) -> _Sample:
-        """Choose the documents of a Hessian; all of them unless a sample shows every column.
-
-        A column of which some queries have less than half of their share of its squares would be
-        taken for one with next to no curvature.
-        """
+        """Choose the documents of a Hessian: a sample must show every column, or make up for it."""
         if thin is None:
             return self._all
         if thin not in self._samples:
             picks = block.picks_rows and self._few_long_lists
             self._samples[thin] = self._picked(thin) if picks else self._drawn(thin)
         sample = self._samples[thin]
-        if sample.seen is None:
+        if sample.lacking is None or self.loss.offers("curvature"):
             return sample
-        seen = sample.seen if features is None else sample.seen[features]
-        return sample if seen.all() else self._all
+        lacking = sample.lacking if features is None else sample.lacking[features]
+        return self._all if lacking.any() else sample
 
     def _by_columns(self, block: Block) -> bool:
         """Return whether sparse features and few long lists make columns cheaper than products."""
@@ -393,8 +396,8 @@ class Hessians:
         squares = self.executor.map(design.squares, [(int(ptr[a]), int(ptr[b])) for a, b in ranges])
         if squares[0] is None:
             return self._all
-        seen = 2 * plan.n_rows * add_up(squares) >= n_rows * design.column_norms**2
-        return _Sample(ranges, share, seen)
+        all_rows, some = design.column_norms**2, add_up(squares) * (plan.n_rows / n_rows)
+        return _Sample(ranges, share, np.where(2 * some < all_rows, all_rows - some, 0.0))
 
 
 def _lanes(pieces: list[_Piece], n_lanes: int) -> list[list[_Piece]]:

@@ -293,7 +293,7 @@ class MemoryProblem(Problem):
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
         """Return whether such a Hessian is of a sample, and has the diagonal of all documents."""
         sample = self.hessians.sample(self.block, self._features, thin)
-        return sample.n_picked is not None or sample.seen is not None, sample.seen is None
+        return sample.n_picked is not None or sample.lacking is not None, sample.lacking is None
 
     def hessian(
         self, block: Block, u: FloatArray, *, exact: bool = False, thin: int | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from numbers import Number
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
@@ -402,9 +403,13 @@ def _holds_dates(column: Any, nw: Any) -> bool:
     return isinstance(column.dtype, (nw.Datetime, nw.Date, nw.Duration))
 
 
-def coded_columns(X: FloatArray, columns: Sequence[int]) -> tuple[FloatArray, dict[int, Groups]]:
-    """Return X with the values of some columns replaced by codes, and their levels."""
-    X, levels = X.copy(), {}
-    for at in columns:
+def coded_columns(
+    X: Matrix, columns: Sequence[int], known: Mapping[int, Groups]
+) -> tuple[FloatArray, dict[int, Groups]]:
+    """Return X with the values of some columns replaced by codes, and the levels of all."""
+    if sparse.issparse(X):
+        raise InputError("LeanRanker: categories need a dense X: give X.toarray()")
+    X, levels = np.array(X, dtype=np.float64), dict(known)
+    for at in set(columns) - set(known):
         X[:, at], levels[at] = find_levels(X[:, at].copy(), ~np.isnan(X[:, at]))
     return X, levels

@@ -22,7 +22,6 @@ from leanrank.designs.ramp_columns import RampColumns, sample_step
 from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
-from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
 from leanrank.model import Model
 from leanrank.model.summary import with_summary
@@ -33,13 +32,16 @@ from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.dask import ClusterData
 from leanrank.rankers.knots import directions, find_ramps, n_segments
 from leanrank.rankers.lean_dask import ShardedSearch
-from leanrank.rankers.lean_search import Search, Size
+from leanrank.rankers.lean_record import record_of
+from leanrank.rankers.lean_search import Search
 from leanrank.rankers.lean_structure import (
     MANY_DOCUMENTS,
     Settings,
+    Size,
     Structure,
     divided,
-    record_of,
+    drawn,
+    loss_of,
     terms_of,
 )
 from leanrank.rankers.parameters import SHARE, Constraints, words
@@ -70,13 +72,16 @@ class LeanRanker(BaseRanker):
 
     Needs no scaling, no validation part and no grid: it divides the queries into folds, chooses how
     strongly to penalise by the loss on held-out queries, keeps surfaces of two features if they
-    improve held-out rankings, drops the least important features, and fits what it chose to all
-    documents. The model is the optimum of a convex problem, certified by ``dual_gap_``.
+    improve held-out rankings, drops the least important features down to ``max_features``,
+    and further if the held-out loss falls clearly, and fits what it chose to all documents. The
+    model is the optimum of a convex problem, certified by ``dual_gap_``. With more than 200,000
+    documents, choices are made on a random sample of the queries with 100,000.
 
     Parameters
     ----------
     max_features : int, optional
-        Largest number of features of the model.
+        Largest number of features of the model. It has fewer if that lowers the held-out loss by
+        more than two standard errors.
     max_pairs : int or "auto", default="auto"
         Largest number of surfaces of two features; "auto" is 20. They are kept only if
         they put more pairs of documents of held-out queries in the right order, by more than the
@@ -115,8 +120,8 @@ class LeanRanker(BaseRanker):
         Weakest strength, as a share of the one with an empty model.
     tol : float, default=1e-6
         Relative duality gap of the final model.
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
+    n_jobs : int, default=-1
+        Threads, -1 for all cores; the result does not depend on it.
     random_state : int, default=0
         Seed of the division into folds.
     verbose : int, default=0
@@ -169,7 +174,7 @@ class LeanRanker(BaseRanker):
     n_strengths: int = 14
     min_strength: float = 0.003
     tol: float = 1e-6
-    n_jobs: int | None = None
+    n_jobs: int | None = -1
     random_state: Any = 0
     verbose: int = 0
     callback: Callback | None = None
@@ -189,7 +194,7 @@ class LeanRanker(BaseRanker):
         return super()._data_and_labels(X, *args, **fields)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        loss = self._loss()
+        loss = loss_of(self, EMPHASIS)
         if isinstance(data, ClusterData):
             self._learn_on_cluster(data, loss)
             return
@@ -197,20 +202,28 @@ class LeanRanker(BaseRanker):
         inputs.warn_of_labels(data, self._names())
         informative = np.asarray(loss.prepare(labels).scale > 0)
         kinds = self._kinds(data, informative, executor)
-        structure = kinds["curves"]
-        settings = self._settings(data, structure)
-        folds = divided(data, informative, self.n_folds, parameters.seed_of(self.random_state))
-        search = Search(data, labels, loss, kinds, settings, folds, executor)
-        if folds:
+        settings = self._settings(data, kinds["curves"])
+        whole = Search(data, labels, loss, kinds, settings, executor)
+        seed = parameters.seed_of(self.random_state)
+        chosen = drawn(data, informative, seed)
+        search = whole if chosen is None else whole.of_queries(chosen)
+        search.divide(divided(search.data, search.informative, self.n_folds, seed))
+        if search.folds:
             self.strength_, sizes = search.run(partial(parameters.report, self))
         else:
             warn(
                 "LeanRanker has fewer than two queries with documents of different labels, so "
                 "nothing can be held out: the strength is 0.1 of the largest, not chosen"
             )
-            self.strength_ = search.fit_whole(structure, 0.1)
+            self.strength_ = search.fit_whole(search.kinds["curves"], 0.1)
             sizes = search.sizes(self.strength_)
-        self._finish(search, sizes[self._keep_front(search, sizes)])
+        size = sizes[search.best_size(sizes, self._keep_front(search, sizes))]
+        if search is not whole:  # errors of weights shrink with the root of the documents
+            self.strength_ *= float(np.sqrt(len(search.data) / len(data)))
+            own = next(kind for kind in kinds.values() if kind.ramps is size.structure.ramps)
+            size = replace(size, structure=size.structure.on(own.design))
+            whole.whole.top = search.top
+        self._finish(whole, size)
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
         """Choose on one held-out part, without pairs and categories."""
@@ -239,17 +252,6 @@ class LeanRanker(BaseRanker):
             if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
                 return position
         return len(sizes) - 1
-
-    def _loss(self) -> Loss[Any]:
-        options = {"gain": self.gain, "emphasis": EMPHASIS} if self.loss == "softmax" else {}
-        loss = get_loss(self.loss, **options)
-        if self.loss != "softmax":
-            parameters.reject_unused(self, ("gain",), f"loss={loss.name!r}: use 'softmax'")
-        if not (loss.smooth and loss.offers("dual")):
-            raise InputError(
-                f"LeanRanker needs a smooth loss with a dual, such as softmax, not {loss.name!r}"
-            )
-        return loss
 
     def _ramps(
         self,
@@ -297,16 +299,11 @@ class LeanRanker(BaseRanker):
             return {"curves": Structure(make_design(X, executor, data.query_ptr), None)}
         if self.categories is not None:
             names, n_features = self._names(), data.n_features
-            if sparse.issparse(X):
-                raise InputError("LeanRanker: categories need a dense X: give X.toarray()")
             at = [
                 parameters.feature_number(f, n_features, names, "categories")
                 for f in self.categories
             ]
-            X, more = inputs.coded_columns(
-                np.asarray(X, np.float64), [j for j in at if j not in levels]
-            )
-            levels = levels | more
+            X, levels = inputs.coded_columns(X, at, levels)
         rows = np.flatnonzero(np.repeat(informative, np.diff(data.query_ptr)))
         sample = X[rows[:: sample_step(len(rows))]]
 
@@ -421,7 +418,7 @@ class LeanRanker(BaseRanker):
     def resized(self, max_features: int) -> Self:
         """Return the ranker with the largest model of the front of at most ``max_features``.
 
-        Its weights are those of the search, on all documents, certified to 1e-4.
+        Its weights are those of the search, certified to 1e-4.
         """
         check_is_fitted(self, "model_")
         check_whole("max_features", max_features)

@@ -17,8 +17,8 @@ from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels, Loss
 from leanrank.problem.shard import Shard
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.lean_search import PATIENCE, Size, target_sizes
-from leanrank.rankers.lean_structure import Settings, Structure, parts_within
+from leanrank.rankers.lean_search import PATIENCE
+from leanrank.rankers.lean_structure import Settings, Size, Structure, parts_within, target_sizes
 from leanrank.rankers.path import alpha_max
 from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton

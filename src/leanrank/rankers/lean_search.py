@@ -16,11 +16,21 @@ import numpy as np
 
 from leanrank._typing import BoolArray, Callback, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
+from leanrank.designs.base import make_design
+from leanrank.designs.ramps import RampDesign, ramp_design
 from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
 from leanrank.problem.memory import MemoryProblem
-from leanrank.rankers.lean_structure import Settings, Structure, parts_within
+from leanrank.rankers.lean_structure import (
+    Settings,
+    Size,
+    Structure,
+    front,
+    parts_within,
+    rises,
+    target_sizes,
+)
 from leanrank.rankers.path import alpha_max
 from leanrank.rankers.surfaces import find_pairs
 from leanrank.solvers.base import Solution
@@ -32,9 +42,11 @@ PAIRS_AGAIN = 0.7
 PATIENCE = 2
 """Number of strengths without a lower held-out loss after which a path ends."""
 
-STEP_COLUMNS, STEP_ROWS = 600, 20_000
-"""Largest number of columns for a Newton step that finds the weakest feature, and the number of
-documents in its Hessian."""
+CLEARLY = 2.0
+"""Standard errors by which a smaller model must have the lower held-out loss to be preferred."""
+
+STEP_COLUMNS = 600
+"""Largest number of columns for a Newton step that finds the weakest feature."""
 
 
 class Part:
@@ -75,7 +87,7 @@ class Part:
         tol: float | None = None,
     ) -> Solution:
         """Minimise at a share of alpha_max."""
-        solver = Newton(self.search.settings.tol if tol is None else tol, max_iter=1_000)
+        solver = Newton(self.search.settings.tol if tol is None else tol, max_iter=1_000, larger=1)
         return solver.solve(problem, penalty.times(strength * self.top), w.copy())
 
     def start(self, structure: Structure) -> tuple[MemoryProblem, Any, FloatArray]:
@@ -111,32 +123,6 @@ class Tried:
     tops: list[float]
 
 
-@dataclass(frozen=True)
-class Size:
-    """A model of the front.
-
-    Attributes
-    ----------
-    structure : Structure
-    solution : Solution
-        On all documents.
-    dropped : array of int64
-        Features that it may not read.
-    row : dict
-        Features, pairs and held-out results.
-    """
-
-    structure: Structure
-    solution: Solution
-    dropped: IntArray
-    row: dict[str, Any]
-
-    @property
-    def features(self) -> list[int]:
-        """The features that the model reads."""
-        return sorted(self.structure.features_of(self.structure.used(self.solution.w)))
-
-
 @dataclass
 class Search:
     """The choices for one data set.
@@ -151,8 +137,6 @@ class Search:
     kinds : dict of Structure
         The columns of each kind of model to try; a later one must be better than those before.
     settings : Settings
-    held_out : list of array of bool
-        Which queries each fold holds out.
     executor : Executor
     """
 
@@ -161,7 +145,6 @@ class Search:
     loss: Loss[Any]
     kinds: Mapping[str, Structure]
     settings: Settings
-    held_out: Sequence[BoolArray]
     executor: Executor
 
     def __post_init__(self) -> None:
@@ -176,8 +159,28 @@ class Search:
             weight = self.plan.scale  # which may emphasise some queries
             self.total = float(weight.sum())
         self.share = weight / weight.sum()
-        self.folds = [Part(self, held_out) for held_out in self.held_out]
+        self.folds: list[Part] = []
         self.whole = Part(self, np.zeros(self.data.n_queries, dtype=bool))
+
+    def divide(self, held_out: Sequence[BoolArray]) -> None:
+        """Make a fold of each set of queries that is held out."""
+        self.folds = [Part(self, queries) for queries in held_out]
+
+    def of_queries(self, chosen: BoolArray) -> Search:
+        """Return the same choices for some of the queries; the knots of curves stay."""
+        data, executor = self.data.queries[chosen], self.executor
+        rows = np.repeat(chosen, self.sizes_of_queries)
+
+        def fewer(kind: Structure) -> Structure:
+            whole, ramps = kind.design, kind.ramps
+            if ramps is None:
+                return kind.on(make_design(data.X, executor, data.query_ptr))
+            # a dense X has the codes of categories
+            X = whole.X[rows] if isinstance(whole, RampDesign) else data.X
+            return kind.on(ramp_design(X, ramps, executor))
+
+        kinds = {name: fewer(kind) for name, kind in self.kinds.items()}
+        return replace(self, data=data, labels=self.labels.of_queries(chosen), kinds=kinds)
 
     def losses(self, u: FloatArray, queries: IntArray) -> FloatArray:
         """Return the loss of some informative queries at scores of all documents."""
@@ -286,8 +289,18 @@ class Search:
                 losses[fold.queries] = self.losses(u, fold.queries)
                 scores[fold.rows] = u[fold.rows]
             row = self._row(structure, solution.w, losses, scores)
-            found.append(Size(structure, solution, dropped, row))
+            found.append(Size(structure, solution, dropped, row, losses))
         return front(found)
+
+    def best_size(self, sizes: Sequence[Size], most: int) -> int:
+        """Return the size that is best, counted from the largest that is allowed, ``most``.
+
+        A smaller one must be clearly better: the least of some fifteen losses is low by chance too.
+        """
+        losses: list[Any] = [size.losses for size in sizes[most:]]
+        least = min(range(len(losses)), key=lambda at: self.mean_and_error(losses[at])[0])
+        gain, error = self.mean_and_error(losses[0] - losses[least])
+        return most + least if gain > CLEARLY * error else most
 
     @property
     def top(self) -> float:
@@ -422,48 +435,3 @@ class Search:
                 solution = part.solve(problem, penalty, strength, penalty.permitted(w))
                 w = solution.w
             yield structure, solution, dropped
-
-
-def front(sizes: Sequence[Size]) -> list[Size]:
-    """Return one model per number of features, descending, the one with the least loss."""
-    best: dict[int, Size] = {}
-    for size in sizes:
-        present = best.setdefault(len(size.features), size)
-        if size.row.get("loss", np.inf) < present.row.get("loss", np.inf):
-            best[len(size.features)] = size
-    return [best[n_features] for n_features in sorted(best, reverse=True)]
-
-
-def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatArray:
-    """Return by how much the objective rises without each feature and its pairs, by a Newton step.
-
-    If the weights w_j of a feature go to zero and the others move to where this costs least, the
-    quadratic model of the loss rises by ½ w_jᵀ [(H⁻¹)_jj]⁻¹ w_j above its gradient. At the optimum
-    the penalty cancels that gradient: it is linear between w_j and zero.
-    """
-    active = np.flatnonzero(w)
-    owner = structure.owner[active]
-    problem.at(w)
-    problem.focus(active)
-    hessian = problem.hessian(problem.block, problem.point.u, exact=True, thin=STEP_ROWS)
-    ridge = 1e-12 + 1e-6 * hessian.trace() / max(1, len(active))  # a line is a sum of ramps
-    inverse = np.linalg.inv(hessian + ridge * np.eye(len(active)))
-    found = np.zeros(structure.n_features)
-    for j in structure.features_of(np.unique(owner)):
-        pairs = [structure.n_features + k for k, pair in enumerate(structure.pairs) if j in pair]
-        at = np.flatnonzero(np.isin(owner, [j, *pairs]))
-        own = w[active[at]]
-        found[j] = 0.5 * own @ np.linalg.solve(inverse[np.ix_(at, at)], own)
-    return found
-
-
-def target_sizes(most: int) -> list[int]:
-    """Return the numbers of features of a front, from all to one.
-
-    >>> target_sizes(40)
-    [40, 32, 25, 20, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
-    """
-    sizes = [most]
-    while sizes[-1] > 1:
-        sizes.append(min(sizes[-1] - 1, max(int(0.8 * sizes[-1]), 15)))
-    return sizes

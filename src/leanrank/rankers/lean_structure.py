@@ -1,8 +1,4 @@
-"""Which columns a model of the default ranker may use, their penalty, and their record in a file.
-
-A model holds curves, but the penalty depends on columns: ramps, a line beside them, a gap. So the
-model file also holds the knots and the weights of these columns.
-"""
+"""Which columns a model of the default ranker may use, their penalty, and models of every size."""
 
 from __future__ import annotations
 
@@ -19,11 +15,16 @@ from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
-from leanrank.errors import ModelError
+from leanrank.errors import InputError
 from leanrank.execution import cached_property
+from leanrank.losses import get_loss
+from leanrank.losses.base import Loss
 from leanrank.model import Curve, Model, Surface
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.parameters import reject_unused
+from leanrank.solvers.base import Solution
 
 JUMP_RATIO = 0.05
 """``group_ratio`` of curves that may jump: ℓ1 puts a rise into one segment, a norm into all."""
@@ -32,6 +33,13 @@ MANY_DOCUMENTS = 100_000
 
 QUERIES_FOR_ONE_PART, QUERIES_WITH_MANY_DOCUMENTS = 3_000, 1_000
 """Informative queries from which one held-out part is enough, and with many documents."""
+
+
+STEP_ROWS = 20_000
+"""Documents that stand for all in the Hessian of ``rises``."""
+
+CHOOSING_DOCUMENTS = 100_000
+"""Documents that are enough for all choices; set by ``benchmarks flagship``."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,11 @@ class Structure:
         assert isinstance(curves, RampDesign)
         design: Design = SurfaceDesign(curves, pairs) if len(pairs) else curves
         return replace(self, design=design, pairs=tuple(pairs))
+
+    def on(self, design: Design) -> Structure:
+        """Return the same columns of other documents, whose curves are given."""
+        other = replace(self, design=design, pairs=())
+        return other.with_pairs(self.pairs) if self.pairs else other
 
     def widened(self, w: FloatArray) -> FloatArray:
         """Return the weights of the curves, with zeros for the pairs."""
@@ -150,19 +163,44 @@ class Settings:
         )
 
 
-def divided(
-    data: RankingData, informative: BoolArray, n_folds: int | str, seed: int
-) -> list[BoolArray]:
-    """Divide the informative queries at random; no folds if there are fewer than two.
+def loss_of(ranker: Any, emphasis: float) -> Loss[Any]:
+    """Return the loss that a ranker asks for."""
+    softmax = ranker.loss == "softmax"
+    loss = get_loss(ranker.loss, **({"gain": ranker.gain, "emphasis": emphasis} if softmax else {}))
+    if not softmax:
+        reject_unused(ranker, ("gain",), f"loss={loss.name!r}: use 'softmax'")
+    if not (loss.smooth and loss.offers("dual")):
+        raise InputError(
+            f"LeanRanker needs a smooth loss with a dual, such as softmax, not {loss.name!r}"
+        )
+    return loss
 
-    The queries are sorted by their content first, so that neither the order of the rows nor the
-    names of the queries matter.
-    """
+
+def drawn(data: RankingData, informative: BoolArray, seed: int) -> BoolArray | None:
+    """Draw informative queries for the choices; None if the documents are not too many for them."""
+    if len(data) <= 2 * CHOOSING_DOCUMENTS:
+        return None
+    queries = np.random.default_rng(seed).permutation(by_content(data, informative))
+    sizes = np.diff(data.query_ptr)[queries]
+    chosen = np.zeros(len(informative), dtype=bool)
+    chosen[queries[np.cumsum(sizes) - sizes < CHOOSING_DOCUMENTS]] = True
+    return chosen
+
+
+def by_content(data: RankingData, informative: BoolArray) -> IntArray:
+    """Order the informative queries by what they hold, not by their rows or names."""
     queries = np.flatnonzero(informative)
     sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
     held = [np.add.reduceat(np.append(v, 0.0), data.query_ptr[:-1]) for v in (sums, data.y)]
     keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
-    queries = queries[np.lexsort(keys)]
+    return queries[np.lexsort(keys)]
+
+
+def divided(
+    data: RankingData, informative: BoolArray, n_folds: int | str, seed: int
+) -> list[BoolArray]:
+    """Divide the informative queries at random; no folds if there are fewer than two."""
+    queries = by_content(data, informative)
     if n_folds == "auto":
         many = len(data) >= MANY_DOCUMENTS
         enough = QUERIES_WITH_MANY_DOCUMENTS if many else QUERIES_FOR_ONE_PART
@@ -178,6 +216,41 @@ def divided(
         held_out[order[k::step]] = True
         folds.append(held_out)
     return folds
+
+
+def target_sizes(most: int) -> list[int]:
+    """Return the numbers of features of a front, from all to one.
+
+    >>> target_sizes(40)
+    [40, 32, 25, 20, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+    """
+    sizes = [most]
+    while sizes[-1] > 1:
+        sizes.append(min(sizes[-1] - 1, max(int(0.8 * sizes[-1]), 15)))
+    return sizes
+
+
+def rises(problem: MemoryProblem, structure: Structure, w: FloatArray) -> FloatArray:
+    """Return by how much the objective rises without each feature and its pairs, by a Newton step.
+
+    If the weights w_j of a feature go to zero and the others move to where this costs least, the
+    quadratic model of the loss rises by ½ w_jᵀ [(H⁻¹)_jj]⁻¹ w_j above its gradient. At the optimum
+    the penalty cancels that: it is straight on the way of w_j to zero.
+    """
+    active = np.flatnonzero(w)
+    owner = structure.owner[active]
+    problem.at(w)
+    problem.focus(active)
+    hessian = problem.hessian(problem.block, problem.point.u, exact=True, thin=STEP_ROWS)
+    ridge = 1e-12 + 1e-6 * hessian.trace() / max(1, len(active))  # a line is a sum of ramps
+    inverse = np.linalg.inv(hessian + ridge * np.eye(len(active)))
+    found = np.zeros(structure.n_features)
+    for j in structure.features_of(np.unique(owner)):
+        pairs = [structure.n_features + k for k, pair in enumerate(structure.pairs) if j in pair]
+        at = np.flatnonzero(np.isin(owner, [j, *pairs]))
+        own = w[active[at]]
+        found[j] = 0.5 * own @ np.linalg.solve(inverse[np.ix_(at, at)], own)
+    return found
 
 
 def parts_within(
@@ -205,158 +278,40 @@ def terms_of(
     return structure.ramps.curves(w), {}
 
 
-def record_of(
-    structure: Structure,
-    w: FloatArray,
-    alpha: float,
-    emphasis: float,
-    settings: Settings,
-    *,
-    every: bool = False,
-) -> dict[str, Any]:
-    """Return the columns of the features in use, or of all, with their weights, in plain values."""
-    used = sorted(structure.features_of(structure.owner if every else structure.used(w)))
-    record: dict[str, Any] = {
-        "alpha": float(alpha), "emphasis": float(emphasis), "straight": structure.straight,
-        "group_ratio": settings.ratio(structure),
-    }  # fmt: skip
-    ramps, columns = structure.ramps, []
-    given = {"factor": settings.factors, "sign": settings.signs}
-    for j in used:
-        column: dict[str, Any] = {"feature": j}
-        column |= {name: float(of[j]) for name, of in given.items() if of is not None}
-        if ramps is None:
-            column["weights"] = [float(w[j])]
-        else:
-            begin, end = ramps.starts[j : j + 2].tolist()
-            if j in ramps.levels:
-                column["groups"] = len(ramps.levels[j])
-            else:
-                column |= {"knots": ramps.knots[j].tolist(), "line": float(ramps.rate[j])}
-            column |= {"gap": bool(ramps.gap[j]), "weights": w[begin:end].tolist()}
-        columns.append(column)
-    record["columns"] = columns
-    if ramps is not None:
-        pairs = w[ramps.n_columns :].reshape(-1, PER_PAIR)
-        record["pairs"] = [
-            {"features": list(pair), "weights": own.tolist()}
-            for pair, own in zip(structure.pairs, pairs, strict=True)
-            if every or own.any()
-        ]
-    return record
-
-
 @dataclass(frozen=True)
-class Record:
-    """The columns of a model, read from its file.
+class Size:
+    """A model of the front.
 
     Attributes
     ----------
-    features : array of int64
-        Those that the model reads, and those that a refit left without weight; ``ramps`` and
-        ``pairs`` count in them.
-    alpha, emphasis, group_ratio : float
-    straight : bool
-    ramps : RampColumns or None
-        None: one weight per feature.
-    weights : list of list of float
-        Of each feature's columns.
-    factors, signs : array
-        Penalty factor and direction of each feature.
-    pairs : tuple of (int, int)
-    pair_weights : array
+    structure : Structure
+    solution : Solution
+        On all documents.
+    dropped : array of int64
+        Features that it may not read.
+    row : dict
+        Features, pairs and held-out results.
+    losses : array, optional
+        By query, NaN for those that no fold holds out.
     """
 
-    features: IntArray
-    alpha: float
-    emphasis: float
-    group_ratio: float
-    straight: bool
-    ramps: RampColumns | None
-    weights: list[list[float]]
-    factors: FloatArray
-    signs: FloatArray
-    pairs: tuple[tuple[int, int], ...]
-    pair_weights: FloatArray
+    structure: Structure
+    solution: Solution
+    dropped: IntArray
+    row: dict[str, Any]
+    losses: FloatArray | None = None
 
-    @classmethod
-    def of(cls, model: Model) -> Record:
-        """Read the record of a model that LeanRanker made."""
-        made = model.provenance.get("training") or {}
-        if model.provenance.get("algorithm") != "LeanRanker" or "columns" not in made:
-            raise ModelError("the model does not say which problem it solves: train a LeanRanker")
-        try:
-            return cls._read(model, made)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelError(
-                f"the training record of the model cannot be read ({error!r}): train it again"
-            ) from error
-
-    @classmethod
-    def _read(cls, model: Model, made: Any) -> Record:
-        columns = [
-            each
-            for each in made["columns"]
-            if "groups" not in each or each["feature"] in model.curves  # which has the levels
-        ]
-        position = {int(each["feature"]): at for at, each in enumerate(columns)}
-        if not set(position) >= set(model.indices.tolist()):
-            raise ValueError("other features than the model reads")
-        weights = [list(map(float, each["weights"])) for each in columns]
-        ramps = None
-        if columns and "gap" in columns[0]:
-            levels = {
-                at: level_groups(model, each["feature"])
-                for at, each in enumerate(columns)
-                if "groups" in each
-            }
-            knots = tuple(np.array(each.get("knots", [])) for each in columns)
-            gaps = np.array([each["gap"] for each in columns], dtype=bool)
-            rates = np.array([each.get("line", 0.0) for each in columns])
-            ramps = RampColumns(knots, gaps, rates).with_levels(levels)
-        pairs = made.get("pairs") or []
-        ratio = made.get("group_ratio", model.provenance["parameters"]["group_ratio"])  # before 0.2
-        return cls(
-            np.array(list(position), dtype=np.int64),
-            float(made["alpha"]), float(made["emphasis"]), float(ratio),
-            bool(made["straight"]), ramps, weights,
-            np.array([float(each.get("factor", 1.0)) for each in columns]),
-            np.array([float(each.get("sign", 0.0)) for each in columns]),
-            tuple((position[f], position[g]) for f, g in (each["features"] for each in pairs)),
-            np.array([each["weights"] for each in pairs], dtype=np.float64).ravel(),
-        )  # fmt: skip
-
-    def start(self, ramps: RampColumns | None) -> FloatArray:
-        """Return the weights for a design that may have more columns for gaps."""
-        weights = list(self.weights)
-        if ramps is not None and self.ramps is not None:
-            new = ramps.gap & ~self.ramps.gap
-            weights = [own + [0.0] * bool(more) for own, more in zip(weights, new, strict=True)]
-        return np.concatenate([np.zeros(0), *weights, self.pair_weights])
+    @property
+    def features(self) -> list[int]:
+        """The features that the model reads."""
+        return sorted(self.structure.features_of(self.structure.used(self.solution.w)))
 
 
-def level_groups(model: Model, feature: int) -> tuple[tuple[Any, ...], ...]:
-    """Return the levels of a category; the rare ones, which share a value, are the last group."""
-    levels = list(getattr(model.curves.get(feature), "levels", ()))
-    made = (model.provenance.get("training") or {}).get("columns") or []
-    n_groups = next((each.get("groups") for each in made if each["feature"] == feature), None)
-    n_single = len(levels) if n_groups is None else min(len(levels), n_groups) - 1
-    if n_groups is None or n_groups >= len(levels):
-        return tuple((each,) for each in levels)
-    return (*((each,) for each in levels[:n_single]), tuple(levels[n_single:]))
-
-
-def group_codes(model: Model, feature: int, values: FloatArray) -> FloatArray:
-    """Return the group of each value of a category; NaN for levels that the model does not know."""
-    curve: Any = model.curves[feature]
-    groups = level_groups(model, feature)
-    if curve.is_text:
-        known = (values >= 0) & (values < len(curve.levels))
-        codes = np.minimum(values, len(groups) - 1.0)
-    else:
-        levels = np.array([one for group in groups for one in group])
-        number = np.repeat(np.arange(float(len(groups))), [len(group) for group in groups])
-        order: IntArray = np.argsort(levels)
-        at = order[np.minimum(np.searchsorted(levels[order], values), len(levels) - 1)]
-        known, codes = levels[at] == values, number[at]
-    return np.where(known, codes, np.nan)
+def front(sizes: Sequence[Size]) -> list[Size]:
+    """Return one model per number of features, descending, the one with the least loss."""
+    best: dict[int, Size] = {}
+    for size in sizes:
+        present = best.setdefault(len(size.features), size)
+        if size.row.get("loss", np.inf) < present.row.get("loss", np.inf):
+            best[len(size.features)] = size
+    return [best[n_features] for n_features in sorted(best, reverse=True)]

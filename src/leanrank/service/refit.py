@@ -28,14 +28,8 @@ from leanrank.model.summary import with_summary
 from leanrank.model.writing import as_model
 from leanrank.problem.memory import MemoryProblem
 from leanrank.rankers.lean import LeanRanker
-from leanrank.rankers.lean_structure import (
-    Record,
-    Settings,
-    Structure,
-    group_codes,
-    record_of,
-    terms_of,
-)
+from leanrank.rankers.lean_record import Record, group_codes, record_of
+from leanrank.rankers.lean_structure import Settings, Structure, terms_of
 from leanrank.rankers.surfaces import constant_in_queries
 from leanrank.service.explain import documents_for
 from leanrank.solvers.base import Solution
