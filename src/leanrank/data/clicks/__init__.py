@@ -49,8 +49,18 @@ def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) ->
     """
     if isinstance(clip, bool) or not 0 < clip <= 1:
         raise InputError(f"clip={clip!r} must be above 0 and at most 1")
-    by_position = _by_position(propensities, clicks.position)
-    look = np.maximum(by_position / by_position.max(), clip)[clicks.position - 1]
+    if not isinstance(propensities, Mapping):
+        propensities = dict(enumerate(one_dimensional(propensities, "propensities"), start=1))
+    shown = np.flatnonzero(np.bincount(clicks.position)).tolist()
+    by_position = np.zeros(shown[-1] + 1)
+    by_position[shown] = [propensities.get(k, np.nan) for k in shown]
+    wrong = [k for k in shown if not 0 < by_position[k] < np.inf]
+    if wrong:
+        raise InputError(
+            f"propensities is {by_position[wrong[0]]} at position {wrong[0]}, which was shown: "
+            f"give one number above 0 for every position up to {shown[-1]}"
+        )
+    look = np.maximum(by_position / by_position.max(), clip)[clicks.position]
     n_documents = len(clicks.data)
     hits, row = clicks.clicked, clicks.row
     n_clicks = np.bincount(row[hits], minlength=n_documents)
@@ -110,23 +120,6 @@ def estimate_propensities(clicks: ClickLog) -> FloatArray:
             "click_weights(clicks, propensities)"
         )
     return np.asarray(np.cumprod(np.append(1.0, below[1:] / above[1:])))
-
-
-def _by_position(propensities: Any, position: IntArray) -> FloatArray:
-    """Return one checked propensity per position; 0 where none was shown."""
-    last = int(position.max())
-    if not isinstance(propensities, Mapping):
-        propensities = dict(enumerate(one_dimensional(propensities, "propensities"), start=1))
-    values = np.array([propensities.get(k, np.nan) for k in range(1, last + 1)], np.float64)
-    shown = np.zeros(last, dtype=bool)
-    shown[position - 1] = True
-    wrong = np.flatnonzero(shown & ~((values > 0) & np.isfinite(values)))
-    if len(wrong):
-        raise InputError(
-            f"propensities is {values[wrong[0]]} at position {wrong[0] + 1}, which was shown: give "
-            f"one number above 0 for every position up to {last}"
-        )
-    return np.where(shown, values, 0.0)
 
 
 def _counts(clicks: ClickLog, last: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:

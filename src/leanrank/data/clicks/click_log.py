@@ -317,7 +317,8 @@ def _codes(ids: Any) -> IntArray:
 
 def _repeated(key: IntArray) -> int | None:
     """Return the first row whose key was there before."""
-    if len(run_starts(np.sort(key))) == len(key):  # far quicker than to sort with places
+    ordered = np.sort(key)  # far quicker than to sort with places
+    if not (ordered[1:] == ordered[:-1]).any():
         return None
     order = np.argsort(key, kind="stable")
     return int(np.delete(order, run_starts(key[order])).min())
