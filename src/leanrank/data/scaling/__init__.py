@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,12 +26,8 @@ def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
     return low.astype(np.float64), high.astype(np.float64)
 
 
-class Moments(NamedTuple):
-    """Numbers of values, means and variances of columns; NaN does not count."""
-
-    n_values: FloatArray
-    mean: FloatArray
-    variance: FloatArray
+Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+"""Numbers of values, means and variances of columns; NaN does not count."""
 
 
 def column_moments(apply: Apply) -> Moments:
@@ -49,7 +45,7 @@ def _moments(X: Matrix) -> Moments:
         with np.errstate(all="ignore"):
             part = StandardScaler(with_mean=not sparse).fit(block)
         count = np.broadcast_to(np.float64(part.n_samples_seen_), X.shape[1])
-        found.append(Moments(count, part.mean_, part.var_))
+        found.append((count, part.mean_, part.var_))
     return _merged(found)
 
 
@@ -58,7 +54,7 @@ def _merged(parts: Sequence[Moments]) -> Moments:
     total = np.maximum(counts.sum(axis=0), 1)
     mean = (counts * means).sum(axis=0) / total
     variance = (counts * (variances + (means - mean) ** 2)).sum(axis=0) / total
-    return Moments(total, mean, variance)
+    return total, mean, variance
 
 
 def n_values(X: Matrix) -> IntArray:

@@ -133,7 +133,8 @@ def wide_spread_of_parts(
     spreads = ranges[counted]
     if _ratio(spreads) <= factor:
         return None
-    deviations = np.sqrt(column_moments(apply).variance[counted])
+    _, _, variance = column_moments(apply)
+    deviations = np.sqrt(variance[counted])
     if deviations.all():  # none is below the least number there is
         spreads = deviations
     if _ratio(spreads) <= factor:
