@@ -222,7 +222,7 @@ def test_bad_ubi_events(write, ubi, event, problem):
 
 
 def test_logs_that_are_not_there(tmp_path, ubi, write):
-    with pytest.raises(FileError, match="no such file or directory"):
+    with pytest.raises(FileError, match="there is no such file"):
         load_engine_clicks(tmp_path / "none")
     with pytest.raises(InputError, match=r"written as \.parquet or \.csv"):
         load_engine_clicks(ubi).write(tmp_path / "clicks.txt")

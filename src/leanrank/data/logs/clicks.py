@@ -12,7 +12,7 @@ from leanrank._files import atomic_write
 from leanrank.data.clicks.click_log import ClickLog, read_clicks
 from leanrank.data.logs import Place, at, brief, identifier, json_records, log_files, sources
 from leanrank.data.ranking_data import counted
-from leanrank.errors import FileError, InputError, warn
+from leanrank.errors import InputError, warn
 
 COLUMNS = ("session", "query", "document", "position", "clicked", "timestamp")
 _EVENTS = ("ranking", "interaction", "item", "user")
@@ -83,8 +83,6 @@ def load_engine_clicks(
     if folder.is_dir():
         events, lists = (log_files(folder, begin) for begin in ("ubi_events", "ubi_queries"))
         click_of, list_of = _ubi_click, _ubi_list
-    elif not folder.exists():
-        raise FileError(f"{folder}: there is no such file or directory")
     wanted = [actions] if isinstance(actions, str) else actions
     clicks: dict[str | None, list[_Click]] = {}
     for place, record in _records(events):

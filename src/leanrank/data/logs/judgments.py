@@ -332,11 +332,12 @@ def rated_cells(
         }
         query_at, document_at, rating_at, judge_at = found.values()
         alone = judges and max(rating_at, judge_at) < 0
+        wanted = "query,docid,rating" + ",judge, or query,docid and a column per judge" * judges
         for role in [*found][: 2 if alone else 3 + judges]:
             if found[role] < 0:
+                known = ", ".join(_COLUMNS[role])
                 raise Place(name, "line 1").fault(
-                    f"the header has no column for the {role} (one of "
-                    f"{', '.join(_COLUMNS[role])}): Quepid writes query,docid,rating"
+                    f"the header has no column for the {role} (one of {known}): write {wanted}"
                 )
         ratings = [rating_at]
         if alone:
