@@ -122,17 +122,17 @@ def _read(
     rows = read_rows(text, name, request, executor, line)
     if rows is None:
         return None
-    names = rows.run_names
+    X, y, run_rows, names, doc_ids = rows
     if b"" in names and any(names):
         problem = "some lines have 'qid:' and some do not: give it to all or none"
         raise ParseError(problem, path=name)
     heads = [at for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
     return RankingData.of_fields(
-        X=rows.X,
-        y=rows.y,
+        X=X,
+        y=y,
         query_ids=query_ids([names[at] for at in heads]),
-        query_ptr=np.append(rows.run_rows[heads], len(rows.y)).astype(np.int64),
-        doc_ids=rows.doc_ids,
+        query_ptr=np.append(run_rows[heads], len(y)).astype(np.int64),
+        doc_ids=doc_ids,
     )
 
 

@@ -71,14 +71,8 @@ class LetorLayout(NamedTuple):
     width: int
 
 
-class LetorRows(NamedTuple):
-    """A whole file in the order of its lines, with the row and name of each run of a query."""
-
-    X: Matrix
-    y: FloatArray
-    run_rows: IntArray
-    run_names: list[bytes]
-    doc_ids: AnyArray | None
+LetorRows = tuple[Matrix, FloatArray, IntArray, list[bytes], AnyArray | None]
+"""X, labels, the row and the name of each run of a query, and document ids, line by line."""
 
 
 def open_text(path: Any) -> bytes | mmap.mmap:
@@ -253,7 +247,7 @@ class _RowArrays:
         if any(part.doc_ids is not None for part in parts):
             each = zip((part.doc_ids for part in parts), n_rows.tolist(), strict=True)
             ids = np.concatenate([np.full(n, "", "U1") if own is None else own for own, n in each])
-        return LetorRows(X, self.y, np.concatenate(heads), names, ids)
+        return X, self.y, np.concatenate(heads), names, ids
 
 
 def _read_hard(buffer: Any, room: parser.Room, report: IntArray) -> int | None:
