@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrank.data import RankingData, dump, dump_letor, dump_parquet, load_letor, make_ranking
+from leanrank.data import (
+    RankingData,
+    dump,
+    dump_letor,
+    dump_parquet,
+    load_letor,
+    make_ranking,
+    to_frame,
+)
 from leanrank.data.streams import Position, open_stream
 from leanrank.errors import DataWarning, FileError, InputError, ParseError
 
@@ -30,6 +38,12 @@ def sparse_data():
 def text(data, tmp_path):
     dump_letor(data, tmp_path / "a.txt")
     return tmp_path / "a.txt"
+
+
+def write_row_groups(data, path, n_rows):
+    import pyarrow.parquet as pq
+
+    pq.write_table(to_frame(data), path, row_group_size=n_rows)
 
 
 def dense(data):
@@ -62,9 +76,7 @@ def test_text_gives_what_loading_gives(text, data, chunk_bytes):
 
 @pytest.mark.parametrize("chunk_bytes", [1, 500, 10**7])
 def test_parquet_gives_what_was_written(data, chunk_bytes, tmp_path):
-    dump_parquet(
-        [data.queries[:11], data.queries[11:12], data.queries[12:]], tmp_path / "a.parquet"
-    )
+    write_row_groups(data, tmp_path / "a.parquet", 70)
     assert_same(list(open_stream(tmp_path / "a.parquet", chunk_bytes=chunk_bytes)), data)
 
 
@@ -123,7 +135,7 @@ def test_reading_goes_on_from_every_position(kind, data, tmp_path):
         dump_letor(data, path)
     else:
         path = tmp_path / "a.parquet"
-        dump_parquet([data.queries[:20], data.queries[20:]], path)
+        write_row_groups(data, path, 300)
 
     def opened():
         chunks = [data.queries[at : at + 7] for at in range(0, 40, 7)]

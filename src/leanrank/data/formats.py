@@ -69,18 +69,11 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     sizes_file = sizes_beside(name)
     if sizes_file is not None:
         options["optional"] = {*options.get("optional", ()), "qid"}
-    data = None
     if kind == "letor":
         from leanrank.data.letor import load_letor
 
         data = load_letor(path, **options)
-    elif kind == "arrow" and "features" not in options:
-        from leanrank.data.store import load_store
-
-        data = load_store(
-            path, **{k: v for k, v in options.items() if k not in ("n_jobs", "among")}
-        )
-    if data is None:
+    else:
         from leanrank.data.tables.frames import load_table
 
         data = load_table(path, kind, **options)

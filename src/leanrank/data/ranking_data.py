@@ -375,11 +375,6 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
     return out
 
 
-PARTS_DIFFER = (
-    "the parts of the data differ in features, storage or extra columns: they must be alike to be "
-    "written to one file"
-)
-
 _FIELDS = tuple(RankingData.__annotations__)
 _PER_ROW = ("y", "doc_ids", "sample_weight", "offset")
 _EXTRAS = ("feature_names", "doc_ids", "sample_weight", "query_weight", "offset")

@@ -21,7 +21,7 @@ from leanrank._mapped import Spool
 from leanrank._typing import AnyArray, IntArray, Matrix
 from leanrank.data.formats import ROLES, format_name, load, sizes_beside
 from leanrank.data.matrices import DENSE_FROM, csr
-from leanrank.data.ranking_data import PARTS_DIFFER, RankingData, concatenated, weights_per_row
+from leanrank.data.ranking_data import RankingData, concatenated, weights_per_row
 from leanrank.data.streams import Chunks, Part, RankingStream, file_parts
 from leanrank.data.tables import pa
 from leanrank.data.tables.arrow import (
@@ -198,7 +198,16 @@ def write_store(
     folder = None if os.fspath(path) == "-" else os.path.dirname(os.path.abspath(path))
     storage, data = "as given", source
     if isinstance(source, (str, os.PathLike)):
-        data, storage = _rows_of_file(source, format, options)
+        name, kind = os.fspath(source), format_name(source, format)
+        unnamed = options.get("qid", "qid") is None or "qid" in options.get("optional", ())
+        if unnamed or sizes_beside(name) is not None:
+            options.pop("chunk_bytes", None)
+            data = load(source, format=format, **options)
+        else:
+            if kind == "letor":  # how wide and how full all chunks are is known at the end
+                storage, options["storage"] = options.get("storage", "auto"), "sparse"
+            parts = file_parts([name], kind, {"chunk_bytes": _CHUNK_BYTES, **options})
+            data = RankingStream(parts, warns=False)  # gather rejects a query that comes back
     if not isinstance(data, RankingData):
         with named_errors(path if folder else tempfile.gettempdir()):
             data = gather(data, folder, storage, options.get("n_features") or 0)
@@ -218,22 +227,6 @@ def _write(batch: Any, path: str | os.PathLike[str]) -> None:
         pa.ipc.new_file(pa.PythonFile(stream, mode="w"), batch.schema, options=options) as writer,
     ):
         writer.write_batch(batch)
-
-
-def _rows_of_file(
-    source: str | os.PathLike[str], format: str | None, options: dict[str, Any]
-) -> tuple[Any, str]:
-    """Return the rows of a file, whole or as chunks, and how features are to be stored."""
-    name, kind = os.fspath(source), format_name(source, format)
-    unnamed = options.get("qid", "qid") is None or "qid" in options.get("optional", ())
-    if unnamed or sizes_beside(name) is not None:
-        options.pop("chunk_bytes", None)
-        return load(source, format=format, **options), "as given"
-    options, storage = {"chunk_bytes": _CHUNK_BYTES, **options}, "as given"
-    if kind == "letor":  # how wide and how full all chunks are is known at the end
-        storage, options["storage"] = options.get("storage", "auto"), "sparse"
-    # a query that comes back is rejected by gather
-    return RankingStream(file_parts([name], kind, options), warns=False), storage
 
 
 def gather(
@@ -265,7 +258,10 @@ def gather(
             alike, values = form, Spool(X.dtype, folder)
             indices = Spool(np.int32, folder) if chunk.is_sparse else None
         if form != alike:
-            raise InputError(PARTS_DIFFER)
+            raise InputError(
+                "the parts of the data differ in features, storage or extra columns: they must be "
+                "alike to be written to one file"
+            )
         for query in map(str, chunk.query_ids.tolist()):
             if query in seen and query != last:
                 row = sum(map(len, sides))
@@ -326,7 +322,11 @@ def _record_batch(data: RankingData) -> Any:
             buffers = [None, pa.py_buffer(ptr)]
             arrays[name] = pa.Array.from_buffers(kind, n_rows, buffers, children=[child])
     arrays["label"] = as_array(data.y)
-    arrays["qid"] = _id_column(data.query_ids, np.diff(data.query_ptr))
+    ids, sizes = as_array(data.query_ids), np.diff(data.query_ptr)
+    queries = as_array(np.repeat(np.arange(len(ids), dtype=np.int32), sizes))
+    # whole numbers stay numbers; anything else is a dictionary in the order of the queries
+    whole = pa.types.is_integer(ids.type)
+    arrays["qid"] = ids.take(queries) if whole else pa.DictionaryArray.from_arrays(queries, ids)
     if isinstance(data.doc_ids, Texts):
         arrays["doc_id"] = data.doc_ids.array
     elif data.doc_ids is not None:
@@ -335,12 +335,3 @@ def _record_batch(data: RankingData) -> Any:
     columns = [name for name in arrays if name in ROLES]
     notes = schema_notes(columns=columns, n_features=n_features, names=data.feature_names)
     return record_batch(arrays, notes)
-
-
-def _id_column(ids: AnyArray, sizes: IntArray) -> Any:
-    """Whole numbers stay numbers; anything else is a dictionary in the order of the queries."""
-    if ids.dtype.kind in "iu":
-        return pa.array(np.repeat(ids, sizes))
-    codes = pa.array(np.repeat(np.arange(len(ids), dtype=np.int32), sizes))
-    names = pa.array(ids.tolist()) if len(ids) else pa.array([], pa.string())
-    return pa.DictionaryArray.from_arrays(codes, names)

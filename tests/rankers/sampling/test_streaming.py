@@ -39,8 +39,9 @@ def chunks(n_queries=N_QUERIES, **shape):
 def sources(tmp_path_factory):
     """The same queries as text, as Parquet and as a list."""
     folder = tmp_path_factory.mktemp("sources")
-    dump_letor(make_ranking(N_QUERIES, 12, N_FEATURES, random_state=3), folder / "a.txt")
-    dump_parquet(chunks(), folder / "a.parquet")
+    data = make_ranking(N_QUERIES, 12, N_FEATURES, random_state=3)
+    dump_letor(data, folder / "a.txt")
+    dump_parquet(data, folder / "a.parquet")
     return {
         "text": lambda: open_stream(folder / "a.txt", chunk_bytes=50_000),
         "parquet": lambda: open_stream(folder / "a.parquet", chunk_bytes=9000),

@@ -7,9 +7,8 @@ implement: nothing here depends on the library of a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank.data.formats import ROLES
 from leanrank.data.grouping import run_starts
-from leanrank.data.ranking_data import PARTS_DIFFER, RankingData
+from leanrank.data.ranking_data import RankingData
 from leanrank.data.sources import compressed
 from leanrank.data.streams import CHUNK_BYTES, Chunks, Part
 from leanrank.data.tables import csv, pa, pq
@@ -181,10 +180,21 @@ def load_table(
     path: str | os.PathLike[str], kind: str, *, n_jobs: int | None = -1, **options: Any
 ) -> RankingData:
     """Load a Parquet, Arrow or CSV file, or several Parquet files; see ``leanrank.data.load``."""
+    if (data := mapped(path, kind, options)) is not None:
+        return data
     with reading(path, kind):
         files, layout = open_tables(path, kind, **options)
         pieces = [each for file in files for each in file.pieces(layout.needed, layout.texts)]
         return build(layout, pieces, make_executor(n_jobs), os.fspath(path))
+
+
+def mapped(path: str | os.PathLike[str], kind: str, options: Any) -> RankingData | None:
+    """Return a store, which is mapped, or None for any other table."""
+    if kind != "arrow" or options.get("features") is not None:
+        return None
+    from leanrank.data.store import load_store
+
+    return load_store(path, **{k: v for k, v in options.items() if k not in ("features", "among")})
 
 
 def open_tables(
@@ -210,7 +220,7 @@ def open_tables(
     return files, max(layouts, key=lambda layout: layout.dtype.itemsize)
 
 
-def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathLike[str]) -> None:
+def dump_parquet(data: RankingData, path: str | os.PathLike[str]) -> None:
     """Write a ranking data set to a Parquet file.
 
     The file holds the columns of ``leanrank.data.to_frame``, without nulls, in row groups that
@@ -219,36 +229,27 @@ def dump_parquet(data: RankingData | Iterable[RankingData], path: str | os.PathL
 
     Parameters
     ----------
-    data : RankingData or iterable of RankingData
-        The set, or its parts one after the other, as ``leanrank.data.stream_ranking`` yields
-        them; only one part is in memory at a time.
+    data : RankingData
+        What to write, with dense X. The parts of a larger set are files of one directory, which is
+        loaded and streamed as one.
     path : str or path
         Where to write.
     """
-    parts = iter([data] if isinstance(data, RankingData) else data)
-    first = next(parts, None)
-    if first is None:
-        raise InputError("there is no data to write: the iterable of parts is empty")
-    schema = table_of(first, stop=0).schema
+    rows = min(max(_CELLS_PER_GROUP // max(data.n_features, 1), 1 << 10), 1 << 17)
+    order = None if data.order is None else np.argsort(data.order)
     with (
         atomic_write(path, "wb") as stream,
         pq.ParquetWriter(
             pa.PythonFile(stream, mode="w"),
-            schema,
+            table_of(data, stop=0).schema,
             compression="none",  # feature values hardly compress, and load faster so
             write_statistics=False,
             # Features seldom repeat: a dictionary makes most files larger and slower to load.
             use_dictionary=["label", "qid"],
         ) as writer,
     ):
-        for part in chain([first], parts):
-            if table_of(part, stop=0).schema != schema:
-                raise InputError(PARTS_DIFFER)
-            rows = min(max(_CELLS_PER_GROUP // max(part.n_features, 1), 1 << 10), 1 << 17)
-            order = None if part.order is None else np.argsort(part.order)
-            for start, stop in row_blocks(len(part), rows):
-                table = table_of(part, start, stop, order)
-                writer.write_table(table, row_group_size=rows)
+        for start, stop in row_blocks(len(data), rows):
+            writer.write_table(table_of(data, start, stop, order), row_group_size=rows)
 
 
 def dump_csv(data: RankingData, path: str | os.PathLike[str]) -> None:
@@ -271,12 +272,10 @@ def table_parts(
     """Return a part for each file of a directory or a pattern, or for the one file."""
     if options.get("qid", "qid") is None:
         raise InputError("`qid=None` makes one query of everything: a stream needs a query column")
-    if kind == "arrow" and options.get("features") is None:
-        from leanrank.data.store import load_store, store_part
+    if (data := mapped(path, kind, options)) is not None:
+        from leanrank.data.store import store_part
 
-        data = load_store(path, **options)
-        if data is not None:
-            return [store_part(data, path, chunk_bytes)]
+        return [store_part(data, path, chunk_bytes)]
     files, layout = open_tables(path, kind, **options)
     n_rows = max(1, chunk_bytes // (8 * max(1, len(layout.needed))))
     how = {"columns": layout.columns, "features": len(layout.features), "rows_per_chunk": n_rows}
