@@ -9,14 +9,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from leanrank._typing import IntArray
 from leanrank.data.dask import is_lazy, read_partitions
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.spread import Spread, wide_spread_of_parts
 from leanrank.errors import InputError
-from leanrank.losses.base import Labels
 from leanrank.problem.dask_shards import DaskShards
 from leanrank.problem.shard import Shard
 from leanrank.rankers import inputs
@@ -168,8 +166,3 @@ def _scores(X: Any, ranker: Any) -> Any:
     import pandas
 
     return pandas.Series(scores, index=X.index, name="score")
-
-
-def relabelling(ranker: Any) -> Callable[[Labels], Labels]:
-    """Return a function that adds the margins of a ranker to labels, for use on workers."""
-    return clone(ranker).set_params(callback=None)._with_margins

@@ -34,7 +34,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
 
     Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
     is exact, and all steps together take time linear in documents, features and steps. One fit
-    gives the model of every size up to the last.
+    gives the model of every size up to the last. A single query cannot be left out: there features
+    are chosen by the training error, with a warning.
 
     Parameters
     ----------
@@ -43,9 +44,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         least leave-query-out error, or what ``rule`` makes of it.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
-    criterion : {"lqo", "training"}, default="lqo"
-        Criterion of the choice: the leave-query-out squared error, or the training error with its
-        penalty. With a single query, "training" is used.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
@@ -103,7 +101,6 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     n_features_to_select: int | str = "auto"
     alpha: float = 1e-3
     _: KW_ONLY
-    criterion: str = "lqo"
     normalize: str = "query"
     max_features: int | None = None
     rule: str = "best"
@@ -124,8 +121,8 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         executor = make_executor(self.n_jobs)
         centred = centred_on_queries(data, labels)
         warn_of_single_query(centred, "features are chosen by the training error")
-        criterion = "training" if centred.only_query >= 0 else self.criterion
-        state = make_state(self.memory, centred, alpha, executor, criterion)
+        by_training = centred.only_query >= 0
+        state = make_state(self.memory, centred, alpha, executor, by_training=by_training)
         drawn = np.random.default_rng(seed_of(self.random_state))
         errors, by_query = [], []
         for residual in forward(state, n_steps, n_candidates=self.candidates, random=drawn):

@@ -26,7 +26,6 @@ from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
-from leanrank.rankers.dask import relabelling
 from leanrank.rankers.knots import curve_design, curve_parts
 from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
@@ -176,7 +175,8 @@ class LinearRanker(BaseLinearRanker):
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
         if isinstance(X, Shards):
-            return ShardedProblem(X, loss, labels.normalize, relabelling(self))
+            relabel = clone(self).set_params(callback=None)._with_margins  # on the workers
+            return ShardedProblem(X, loss, labels.normalize, relabel)
         reject_edges(labels, loss)
         return MemoryProblem(X, loss, loss.prepare(self._with_margins(labels)), executor)
 

@@ -81,7 +81,6 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([SWITCH, None], "average"),
     ([SWITCH, Integral], "verbose"),
     ([words("range", "paper")], "bound"),
-    ([words("lqo", "training")], "criterion"),
     ([words("linear", "poly", "rbf", "precomputed")], "kernel"),
     ([words("total", "per_step")], "l1"),
     ([words("optimal", "pegasos", "constant")], "learning_rate"),

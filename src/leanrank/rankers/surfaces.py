@@ -26,8 +26,6 @@ CANDIDATES = 120
 SCREENED_ROWS = 50_000
 """Largest number of documents to screen on."""
 
-Pairs = list[tuple[int, int]]
-
 
 def find_pairs(
     search: Search, part: Part, strength: float, dropped: IntArray | None = None
@@ -57,7 +55,7 @@ def find_pairs(
 
 def _screened(
     search: Search, part: Part, structure: Structure, w: FloatArray, dropped: IntArray | None
-) -> Pairs:
+) -> list[tuple[int, int]]:
     """List the pairs with the largest gain beside the curves of a part, by one Newton step.
 
     Categories have no surfaces, and those of a monotone feature would not be monotone.

@@ -183,7 +183,6 @@ def test_one_query_is_chosen_for_by_training(data):
         ({"n_features_to_select": 0}, "n_features_to_select=0"),
         ({"n_features_to_select": 2.5}, "n_features_to_select=2.5"),
         ({"alpha": 0}, "alpha=0"),
-        ({"criterion": "aic"}, "criterion='aic'"),
         ({"memory": "none"}, "memory='none'"),
         ({"rule": "2se"}, "rule='2se'"),
         ({"candidates": 0}, "candidates=0"),

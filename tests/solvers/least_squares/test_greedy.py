@@ -128,7 +128,7 @@ def test_the_decrease_of_the_training_error(kind):
         )
         return np.sum((b - A[:, chosen] @ w) ** 2) + 0.2 * w @ w
 
-    state = make_state(kind, centred_of(X, plan), 0.2, make_executor(1), criterion="training")
+    state = make_state(kind, centred_of(X, plan), 0.2, make_executor(1), by_training=True)
     state.add(2)
     gains = state.decreases(np.array([0, 4]))
     expected = [error([2]) - error([2, i]) for i in (0, 4)]

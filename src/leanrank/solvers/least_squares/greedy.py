@@ -83,11 +83,11 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
 
 
 def make_state(
-    kind: str, centred: Centred, alpha: float, executor: Executor, criterion: str = "lqo"
+    kind: str, centred: Centred, alpha: float, executor: Executor, *, by_training: bool = False
 ) -> GreedyState:
     """Start with no feature chosen; ``kind`` is "standard" or "low"."""
     states = {"standard": HeldColumns, "low": Replayed}
-    return states[kind](centred, alpha, executor, criterion == "training")
+    return states[kind](centred, alpha, executor, by_training)
 
 
 class GreedyState:

@@ -88,14 +88,9 @@ class FTRLState:
         v, s, w = (np.zeros(n_features) for _ in range(3))
         return cls(rule, v, s, w, seed=seed)
 
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.w)
-
     def grow(self, n_features: int) -> None:
         """Add features, which have had no gradient."""
-        more = np.zeros(n_features - self.n_features)
+        more = np.zeros(n_features - len(self.w))
         self.v, self.s, self.w = (np.concatenate([a, more]) for a in (self.v, self.s, self.w))
 
     def weights(self) -> FloatArray:
