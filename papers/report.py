@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from leanrank._files import atomic_write, make_folder
 from leanrank.errors import MissingDependencyError
@@ -114,14 +116,44 @@ class Plot:
 
     def svg(self) -> str:
         """Draw the chart; needs the packages of ``leanrank[report]``."""
-        from leanrank.plots.charts import lines
+        from leanrank.plots.charts import decades
+        from leanrank.plots.parts import LINES, alt, finished, inline
         from leanrank.report.page import drawn
 
-        chart = lines(
-            self.x, self.lines, title=self.title, x_label=self.x_label, y_label=self.y_label,
-            bands=self.bands, log_x=self.log_x, ordered=self.ordered,
-        )  # fmt: skip
-        return drawn(chart)
+        rows = []
+        for name, line in self.lines.items():
+            bands = self.bands.get(name) or zip(line, line, strict=True)
+            for at, y, (low, high) in zip(self.x, line, bands, strict=True):
+                ends = {"value": float(y), "low": float(low), "high": float(high)}
+                if math.isfinite(y):
+                    rows.append({"x": float(at), "line": name, **ends})
+        scale = alt.Scale(zero=False)
+        marks: dict[str, Any] = {}
+        if self.log_x:
+            scale = alt.Scale(type="log", nice=False)
+            marks = {"values": decades(self.x), "format": ",d"}
+        shades: dict[str, Any] = {"scheme": "viridis"}  # from dark to light in their order
+        if not self.ordered:
+            shades = {"range": LINES, "domain": list(self.lines)}
+        chart = (
+            alt.Chart(inline("lines", rows), title=self.title)
+            .mark_line(strokeWidth=1.6)
+            .encode(
+                x=alt.X("x:Q", title=self.x_label, axis=alt.Axis(grid=False, **marks), scale=scale),
+                y=alt.Y("value:Q", title=self.y_label, scale=alt.Scale(zero=False)),
+                color=alt.Color(
+                    "line:O" if self.ordered else "line:N",
+                    sort=list(self.lines),
+                    title=None,
+                    scale=alt.Scale(**shades),
+                    legend=alt.Legend(orient="right", symbolType="stroke", symbolOpacity=1.0),
+                ),
+            )
+        )
+        if self.bands:
+            edge = alt.Y("low:Q", title=self.y_label)
+            chart = chart.mark_area(opacity=0.15).encode(y=edge, y2="high:Q") + chart
+        return drawn(finished(chart, 560, 300))
 
 
 @dataclass

@@ -4,11 +4,15 @@ import os
 import shutil
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
+import leanrank
+from leanrank.model import Model
+from leanrank.model.summary import with_summary
 from leanrank.plots.parts import front_models
 from leanrank.report import write_report
-from tests.report.conftest import HOSTILE
+from tests.report.conftest import HOSTILE, make_parts
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
@@ -363,6 +367,25 @@ def test_a_phone_needs_no_sideways_scrolling(open_page, name):
         assert one.marks(chart).count() > 1, chart
     assert one.page.locator("#current").bounding_box()["height"] < 50
     one.quiet()
+
+
+def test_tables_of_plain_pages_stack_on_a_telephone(browser, tmp_path):
+    names = [f"a_feature_with_quite_a_long_name_{at}" * 2 for at in range(8)]
+    train, _, _ = make_parts(names)
+    old, new = (Model.from_coef(w, feature_names=names) for w in (np.arange(8.0), np.ones(8)))
+    leanrank.diff(old, new, train).write(tmp_path / "diff.html")
+    moved = train.replace(X=1000 * train.X)
+    leanrank.check(with_summary(old, train), moved).write(tmp_path / "check.html")
+    for name, head in (("diff", "old"), ("check", "what")):
+        for width, stacked in ((400, True), (1000, False)):
+            page = browser.new_page(viewport={"width": width, "height": 740})
+            page.goto((tmp_path / f"{name}.html").as_uri())
+            right = "Math.max(...[...document.querySelectorAll('main *')].map(each => "
+            right += "each.getBoundingClientRect().right))"
+            assert page.evaluate(right) <= width
+            before = "getComputedStyle(document.querySelector('td'), '::before').content"
+            assert (f'"{head}' in page.evaluate(before)) is stacked
+            page.close()
 
 
 def test_a_boosted_model_is_taken_apart_too(open_page, boosted_study):

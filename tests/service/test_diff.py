@@ -189,8 +189,8 @@ def test_clicks_give_expected_clicks():
     # at rank 1, a list counts twice if it agrees
     a = np.mean(2 * clicked[:, 0] * (shown[:, 0] == "a"))
     b = np.mean(2 * clicked[:, 0] * (shown[:, 0] == "b"))
-    assert found.clicks["ips"].difference == pytest.approx(a - b)
-    assert found.value("clicks") == found.clicks["doubly-robust"].difference
+    assert found.measures["ips"].difference == pytest.approx(a - b)
+    assert found.value("clicks") == found.measures["doubly-robust"].difference
     assert found.verdict.startswith("better: clicks")
     assert not found.failures(["clicks < 0"])
     assert not found.notes

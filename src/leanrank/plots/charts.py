@@ -31,11 +31,11 @@ from leanrank.plots.parts import (
 from leanrank.selection.compare import head
 
 if TYPE_CHECKING:
+    from leanrank._typing import FloatArray
     from leanrank.data.ranking_data import RankingData
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
     from leanrank.selection.candidate import Candidate
-    from leanrank.selection.costs import Costs
     from leanrank.selection.study import Study
 
 
@@ -126,7 +126,7 @@ def front(
     tooltip = tips(
         "name:N - model", "features:Q -", "value:Q .4f measure", "low:Q .3f", "high:Q .3f"
     )
-    tooltip += tips("cost:N -") if any(row["cost"] for row in rows) else []
+    tooltip += tips("cost:N -") if study.costs is not None else []
     points = alt.Chart().encode(x=x, y=y, tooltip=tooltip)
     on_front = points.transform_filter("datum.model >= 0")
     marked = on_front.transform_filter("datum.model == chosen")
@@ -179,7 +179,7 @@ def coefficient_path(
         "alpha:Q",
         title="alpha, the penalty weakens to the right",
         scale=alt.Scale(type="log", reverse=True, nice=False, domain=[beyond, strong]),
-        axis=alt.Axis(grid=False, format="~g", labelOverlap=True, values=_decades([weak, strong])),
+        axis=alt.Axis(grid=False, format="~g", labelOverlap=True, values=decades([weak, strong])),
     )
     y = alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=6))
     tooltip = tips("feature:N -", "alpha:Q .3g", "weight:Q .4g")
@@ -215,7 +215,7 @@ def features(
     data: RankingData,
     *,
     stability: Any = None,
-    costs: Costs | None = None,
+    costs: FloatArray | None = None,
     most: int = 15,
     width: int | str = 440,
 ) -> Any:
@@ -267,58 +267,29 @@ def learning_curve(
     return finished(chart, width, height)
 
 
-def lines(
-    x: Any,
-    values: Mapping[str, Any],
-    *,
-    title: str = "",
-    x_label: str = "",
-    y_label: str = "",
-    bands: Mapping[str, Sequence[tuple[float, float]]] | None = None,
-    log_x: bool = False,
-    ordered: bool = True,
-    legend: str = "right",
-    width: int | str = 560,
-    height: int = 300,
-) -> Any:
-    """Draw several lines over a common axis, from dark to light in their order.
-
-    ``bands`` are the lower and upper ends of an area around each line. Lines that are not
-    ``ordered`` have colours that differ as much as possible.
-    """
+def lines(x: Any, values: Mapping[str, Any], *, width: int = 560, height: int = 300) -> Any:
+    """Draw several lines over a common axis, each in a colour of its own."""
     rows = [
-        {"x": float(at), "line": name, "value": float(y), "low": float(low), "high": float(high)}
+        {"x": float(at), "line": name, "value": float(y)}
         for name, line in values.items()
-        for at, y, (low, high) in zip(
-            x, line, (bands or {}).get(name) or zip(line, line, strict=True), strict=True
-        )
-        if math.isfinite(y)
+        for at, y in zip(x, line, strict=True)
     ]
-    scale = alt.Scale(type="log", nice=False) if log_x else alt.Scale(zero=False)
-    axis = alt.Axis(grid=False, **({"values": _decades(x), "format": ",d"} if log_x else {}))
-    shades = {"scheme": "viridis"} if ordered else {"range": list(LINES), "domain": list(values)}
+    scale = alt.Scale(range=LINES, domain=list(values))
+    legend = alt.Legend(orient="bottom", symbolType="stroke", symbolOpacity=1.0)
+    zoomed = alt.Scale(zero=False)
     chart = (
-        alt.Chart(inline("lines", rows), title=title)
+        alt.Chart(inline("lines", rows))
         .mark_line(strokeWidth=1.6)
         .encode(
-            x=alt.X("x:Q", title=x_label, axis=axis, scale=scale),
-            y=alt.Y("value:Q", title=y_label, scale=alt.Scale(zero=False)),
-            color=alt.Color(
-                "line:O" if ordered else "line:N",
-                sort=list(values),
-                title=None,
-                scale=alt.Scale(**shades),
-                legend=alt.Legend(orient=legend, symbolType="stroke", symbolOpacity=1.0),
-            ),
+            x=alt.X("x:Q", title="", axis=alt.Axis(grid=False), scale=zoomed),
+            y=alt.Y("value:Q", title="", scale=zoomed),
+            color=alt.Color("line:N", sort=list(values), title=None, scale=scale, legend=legend),
         )
     )
-    if bands:
-        area = chart.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", title=y_label), y2="high:Q")
-        chart = area + chart
     return finished(chart, width, height)
 
 
-def _decades(x: Sequence[float]) -> list[float]:
+def decades(x: Sequence[float]) -> list[float]:
     """Return the powers of ten among the values of an axis, or its ends if there are few."""
     low, high = math.ceil(math.log10(min(x))), math.floor(math.log10(max(x)))
     powers = [10.0**power for power in range(low, high + 1)]

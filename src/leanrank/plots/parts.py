@@ -20,7 +20,6 @@ from leanrank.selection.study import Study
 if TYPE_CHECKING:
     from leanrank.model.model import Model
     from leanrank.rankers.path import Path
-    from leanrank.selection.costs import Costs
 
 ROW_HEIGHT = 20
 """Height of a bar with its name, in pixels."""
@@ -118,17 +117,8 @@ def middle(name: str, most: str) -> str:
     return f"length({name}) > {most} ? {ends} : {name}"
 
 
-LINES = {
-    "#1f5fa6": "#6db3f8",
-    "#c2561a": "#f2a06c",
-    "#1b8a5a": "#5fd3a0",
-    "#8a4fbf": "#c79bf0",
-    "#8f7200": "#d9bd45",
-    "#b83a78": "#f089b8",
-    "#5b6570": "#9aa4b0",
-    "#007f93": "#52cadb",
-}
-"""Colours of lines that have no order, on a light page and on a dark one."""
+LINES = ["#1f5fa6", "#c2561a", "#1b8a5a", "#8a4fbf", "#8f7200", "#b83a78", "#5b6570", "#007f93"]
+"""Colours of lines that have no order."""
 
 
 def theme(*, dark: bool = False) -> dict[str, Any]:
@@ -190,7 +180,7 @@ def front_rows(
         others = [others[at] for at in np.linspace(0, len(others) - 1, MOST_OTHERS, dtype=int)]
     rows = []
     for place, one in [*enumerate(models), *((-1, one) for one in others)]:
-        cost = None if costs is None else costs.show(one.cost)
+        cost = None if costs is None else brief(one.cost, 6)
         row = {"model": place, "name": one.name, "features": one.n_features, "cost": cost}
         points = summary(one.judged(name)) if place >= 0 else [brief(one.score(name)), None, None]
         rows.append(row | dict(zip(("value", "low", "high"), points, strict=True)))
@@ -231,7 +221,7 @@ def path_rows(
 
 
 def feature_rows(
-    model: Model, data: RankingData, *, stability: Any = None, costs: Costs | None = None
+    model: Model, data: RankingData, *, stability: Any = None, costs: FloatArray | None = None
 ) -> list[dict[str, Any]]:
     """Describe each term of a model, the largest share of the variance first."""
     explained = model.explain(some_documents(data))
@@ -247,7 +237,7 @@ def feature_rows(
             if stability is not None:
                 row["frequency"] = brief(stability.frequencies[features[0]])
             if costs is not None:
-                row["cost"] = costs.show(float(costs.each[features[0]]))
+                row["cost"] = brief(costs[features[0]], 6)
         rows.append(row)
     return rows
 

@@ -182,5 +182,6 @@ def surface_panels(
         )
         texts = names_of({"feature": title, **axes}, f"{kind}_names{suffix}")
         layered = alt.layer(heat, dots, *texts, data=inline(f"{kind}_cells{suffix}", rows))
-        panels[title] = layered.properties(width=width, height=190)
+        name = title if kind == "pair" else f"{part['feature']}: {title}"
+        panels[name] = layered.properties(width=width, height=190)
     return panels

@@ -445,8 +445,8 @@
     const digits = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(Math.max(largest, ...listed.map((row) => Math.abs(row.score)))))));
     byId("query-text").textContent = "Query " + known.id + ": the first " + listed.length + " of " + count(detail.documents, "document") + ", with what each feature adds to the score" + (rest.length ? "; " + count(rest.length, "feature") + " that move little are taken together." : ".");
     const tint = (value) => {
-      const tone = value >= 0 ? "--accent-rgb" : "--against-rgb";
-      return "background: rgba(var(" + tone + "), " + (0.32 * Math.min(1, Math.abs(value) / largest)).toFixed(3) + ")";
+      const tone = value >= 0 ? "--accent" : "--against";
+      return "background: color-mix(in srgb, var(" + tone + ") " + (32 * Math.min(1, Math.abs(value) / largest)).toFixed(1) + "%, transparent)";
     };
     const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "rank"), make("th", { scope: "col" }, "label"), make("th", { scope: "col", class: "text" }, "document"), make("th", { scope: "col" }, "score"),
       shown.map((j) => make("th", { scope: "col", class: "cell", title: columns[j] }, middle(columns[j]))), rest.length ? make("th", { scope: "col" }, "others") : null));

@@ -14,9 +14,9 @@ from typing import Any
 
 from leanrank._version import __version__
 from leanrank.errors import MissingDependencyError
-from leanrank.plots.parts import LINES, alt, theme
+from leanrank.plots.parts import alt
 
-_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
 
 
 def make_page(contents: Mapping[str, Any]) -> str:
@@ -40,11 +40,12 @@ def make_page(contents: Mapping[str, Any]) -> str:
         "LIBRARY": library,
         "SCRIPT": script,
     }
-    page = []
-    for piece in asset("page.html").split("{{"):  # one pass: a part is never searched again
-        name, mark, rest = piece.partition("}}")
-        page.append(parts[name] + rest if mark and name in parts else piece)
-    return "".join(page)
+    return _filled("page.html", parts)
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    """Put parts into a template in one pass: a part is never searched again."""
+    return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], asset(template))
 
 
 def embed_json(value: Any) -> str:
@@ -54,8 +55,7 @@ def embed_json(value: Any) -> str:
     '{"name":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, code in _UNSAFE.items():
-        text = text.replace(character, code)
+    text = text.translate(_UNSAFE)
     return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate is no text
 
 
@@ -95,55 +95,23 @@ def _hash(script: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+def static_page(title: str, lead: str, body: str) -> str:
+    """Return a page without a script as text; ``body`` is HTML."""
+    parts = {"TITLE": escape(title), "LEAD": escape(lead), "BODY": body}
+    style, version = asset("page.css"), escape(__version__)
+    return _filled("plain.html", {**parts, "STYLE": style, "VERSION": version})
 
 
-def static_page(title: str, lead: str, body: str, *, style: str = "") -> str:
-    """Return a page as text; ``body`` is HTML."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n"
-        f'<link rel="icon" href="data:,">\n'
-        f"<style>{asset('page.css')}{style}{_dark()}</style>\n"
-        f'</head>\n<body>\n<header class="top"><div><h1>{escape(title)}</h1>'
-        f'<p class="lead">{escape(lead)}</p></div></header>\n'
-        f'<main id="main">\n{body}</main>\n'
-        f"<footer><p>leanrank {escape(__version__)}</p></footer>\n</body>\n</html>\n"
-    )
+def figures_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of figures as HTML: texts are escaped, the first cell of a row names it.
 
-
-def figures_table(name: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of figures as HTML: texts are escaped, the first cell of a row names it."""
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(text)}</td>" for text in rest)
-        + "</tr>"
-        for first, *rest in rows
-    )
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">'
-        f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{body}'
-        "</tbody></table></div>\n"
-    )
-
-
-def _dark() -> str:
-    """Return the rules of a dark page; SVG has its colours as attributes, which rules replace."""
-    sheet = asset("page.css")
-    start = sheet.index(':root[data-theme="dark"]')
-    variables = sheet[sheet.index("{", start) : sheet.index("}", start) + 1]
-    light, dark = theme(), theme(dark=True)
-    pairs = dict(LINES)
-    for part in ("labelColor", "gridColor"):
-        pairs[light["axis"][part]] = dark["axis"][part]
-    pairs[light["style"]["chosen"]["color"]] = dark["style"]["chosen"]["color"]
-    rules = "".join(
-        f'svg [{name}="{old}"] {{ {name}: {new}; }}'
-        for old, new in pairs.items()
-        for name in ("fill", "stroke")
-    )
-    return f"@media (prefers-color-scheme: dark) {{ :root {variables} {rules} }}"
+    On a narrow page a row is a block of lines, each figure beside the head of its column.
+    """
+    first, *others = map(escape, heads)
+    head = "".join(f'<th scope="col">{text}</th>' for text in (first, *others))
+    body = ""
+    for name, *figures in rows:
+        cells = zip(others, map(escape, figures), strict=True)
+        body += f'<tr><th scope="row">{escape(name)}</th>'
+        body += "".join(f'<td data-head="{what}">{text}</td>' for what, text in cells) + "</tr>"
+    return f'<table class="stacked"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>\n'

@@ -87,9 +87,9 @@ class Diff:
     old, new : Model
     data : RankingData
     measures : dict of str to Comparison
-        New less old; empty without labels.
-    clicks : dict of str to Comparison
-        Clicks per list by each estimator, new less old; empty without a click log.
+        New less old; empty without labels. Of a click log, clicks per list by each estimator.
+    clicked : bool
+        Whether the documents are those of a click log.
     ranks : array of shape (2, documents)
         By the old and by the new model, from 1 within a query.
     overlap : array
@@ -110,7 +110,7 @@ class Diff:
     new: Model
     data: RankingData
     measures: dict[str, Comparison]
-    clicks: dict[str, Comparison]
+    clicked: bool
     ranks: IntArray
     overlap: FloatArray
     terms: list[TermChange]
@@ -142,15 +142,11 @@ class Diff:
             return float(getattr(self, kind)(int(depth) if depth.isdigit() else None))
         if name == "overlap":
             return float(self.overlap.mean())
-        if name == "clicks" and self.clicks:
-            return self.clicks["doubly-robust"].difference
-        if name in self.measures:
-            return self.measures[name].difference
-        raise InputError(
-            f"there is no {name!r} to go by: choose from "
-            f"{', '.join((*self.measures, *('clicks',) * bool(self.clicks)))}"
-            f"{', ' * bool(self.measures or self.clicks)}changed@k, replaced@k, overlap"
-        )
+        known = {"clicks": self.measures["doubly-robust"]} if self.clicked else self.measures
+        if name in known:
+            return known[name].difference
+        others = ", ".join([*known, "changed@k", "replaced@k", "overlap"])
+        raise InputError(f"there is no {name!r} to go by: choose from {others}")
 
     def failures(self, gates: Sequence[str]) -> list[str]:
         """Return the gates that fail, such as ``"ndcg@10 < -0.005"`` or ``"changed@10 > 30%"``."""
@@ -167,13 +163,12 @@ class Diff:
         """One sentence for the person who decides."""
         n = len(self.overlap)
         says = f"{self.changed():.1%} of {n:,} queries change among their first {self.k} documents"
-        if not self.measures and not self.clicks:
+        if not self.measures:
             return says
-        name, sign = next(iter(self.measures), "clicks per list"), 1.0
-        if name in self.measures:
-            first, sign = self.measures[name], better_sign(name)
-        else:
-            first = self.clicks["doubly-robust"]
+        name, first = next(iter(self.measures.items()))
+        sign = 1.0 if self.clicked else better_sign(name)
+        if self.clicked:
+            name, first = "clicks per list", self.measures["doubly-robust"]
         low, high = first.interval
         word = "no clear difference"
         if low > 0 or high < 0:
@@ -188,7 +183,7 @@ class Diff:
         return {
             "verdict": self.verdict,
             "measures": {name: each.to_dict() for name, each in self.measures.items()},
-            "clicks": {name: each.to_dict() for name, each in self.clicks.items()},
+            "clicked": self.clicked,
             "queries": len(self.overlap),
             "k": self.k,
             "changed": self.changed(),
@@ -210,7 +205,7 @@ class Diff:
 
     def __repr__(self) -> str:
         lines = [f"Diff: {self.verdict}"]
-        for name, one in {**self.measures, **self.clicks}.items():
+        for name, one in self.measures.items():
             low, high = one.interval
             lines.append(
                 f"  {name:<15}  {one.mean_a:.4f} → {one.mean_b:.4f}  {one.difference:+.4f} "
@@ -292,13 +287,13 @@ def diff(
         )
         for name, before in values[0].items()
     }  # fmt: skip
-    measured, clicked = ({}, compared) if log else (compared, {})
     worst = np.argsort(overlap, kind="stable")[:n_queries]
     worst = worst[overlap[worst] < 1.0]
     terms, spreads = _terms(models, parts)
     shown = _queries(models, parts, worst, spreads, ranks, overlap, k)
+    clicked = log is not None
     return Diff(
-        *models, documents, measured, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
+        *models, documents, compared, clicked, ranks, overlap, terms, shown, int(k), spreads, notes
     )
 
 

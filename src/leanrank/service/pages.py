@@ -10,27 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._files import atomic_write
-from leanrank._typing import FloatArray
-from leanrank.model import Curve, Levels, Model
-from leanrank.model.export.formula import in_units_of_data
 from leanrank.plots.charts import lines
-from leanrank.plots.curve_charts import mean_added
-from leanrank.plots.parts import columns_seen, shown_range, some_documents
+from leanrank.plots.curve_charts import curve_parts
 from leanrank.report.page import drawn, figures_table, static_page
 from leanrank.service.check import Check
 from leanrank.service.diff import Diff, largest_terms
 
 MOST_CURVES, MOST_MOVES = 12, 8
 WIDTH = 270  # of a chart: fits a telephone
-STYLE = """
-.curves { display: grid; gap: 1rem 2rem; }
-.curves { grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); }
-.curves h3 { margin: .6rem 0 .2rem; overflow-wrap: anywhere; }
-main > section:first-child > p { font-size: 1.12rem; line-height: 1.5; }
-tbody th { min-width: 5.5rem; }
-td:nth-child(n + 6):last-child, th:nth-child(n + 6):last-child { text-align: left; }
-td:nth-child(6):last-child { white-space: normal; min-width: 5.6rem; }
-"""
 
 
 class Section(NamedTuple):
@@ -56,7 +43,7 @@ def diff_sections(found: Diff) -> list[Section]:
             "{:+.4f} to {:+.4f}".format(*one.interval), f"{one.p_randomization:.2g}",
             f"{one.wins:,}:{one.losses:,}",
         ]
-        for name, one in {**found.measures, **found.clicks}.items()
+        for name, one in found.measures.items()
     ]  # fmt: skip
     terms = [
         [
@@ -73,7 +60,7 @@ def diff_sections(found: Diff) -> list[Section]:
             heads=("", "old", "new", "change", "95 % interval", "p", "won:lost"),
             rows=measures,
             note="p: paired randomisation test."
-            + " Clicks are per list, by each estimator." * bool(found.clicks),
+            + " Clicks are per list, by each estimator." * found.clicked,
         ),
         Section(
             "How much do rankings change?",
@@ -179,7 +166,7 @@ def write_page(found: Diff | Check, path: str | os.PathLike[str], title: str) ->
         parts = [_section(one) for one in check_sections(found)]
     lead = f"{found.data.n_queries:,} queries, {len(found.data):,} documents."
     with atomic_write(path) as stream:
-        stream.write(static_page(title, lead, "".join(parts), style=STYLE))
+        stream.write(static_page(title, lead, "".join(parts)))
 
 
 def _section(one: Section, body: str = "") -> str:
@@ -189,7 +176,7 @@ def _section(one: Section, body: str = "") -> str:
     if one.items:
         body += "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in one.items) + "</ul>"
     if one.rows:
-        body += figures_table(one.title, one.heads, one.rows)
+        body += figures_table(one.heads, one.rows)
     if not body:
         return ""
     note = f'<p class="note">{escape(one.note)}</p>' if one.note else ""
@@ -198,41 +185,28 @@ def _section(one: Section, body: str = "") -> str:
 
 def _curves(found: Diff) -> str:
     """Draw the curves of both models over each other, in standard deviations of the scores."""
-    models = [in_units_of_data(each) for each in (found.old, found.new)]
-    if any(model.normalizer is not None for model in models):
-        return ""  # curves of features that are scaled by query have no common axis
-    data = some_documents(found.data)
-    seen = [_curves_by_name(model, columns_seen(model, data)) for model in models]
+    parts = [
+        {one["feature"]: one for one in curve_parts(model, found.data, most=model.n_features)}
+        for model in (found.old, found.new)
+    ]
     charts: list[str] = []
+    if any(one["scaled"] for each in parts for one in each.values()):
+        return ""  # curves of features that are scaled by query have no common axis
     for term in found.terms:
-        pair = [each.get(term.name) for each in seen]
-        values = next((each[1] for each in pair if each is not None), None)
-        if values is None or len(charts) == MOST_CURVES:
+        pair = [each[term.name]["rows"]["curve"] if term.name in each else [] for each in parts]
+        bends = [point["x"] for points in pair for point in points]
+        if not bends or len(charts) == MOST_CURVES:
             continue
-        cuts = [cut for each in pair if each is not None for cut in each[0].cuts]
-        low, high = shown_range(values, cuts)
-        inside = [cut for cut in cuts if low < cut < high]
-        x = np.unique([*np.linspace(low, high, 60), *inside])
+        x = np.union1d(np.linspace(min(bends), max(bends), 60), bends)
         both = {name: np.zeros(len(x)) for name in ("old", "new")}
-        for line, each, spread in zip(both.values(), pair, found.spreads, strict=True):
-            if each is not None:
-                line += (each[0](x) - mean_added(*each)) / spread
-        chart = drawn(lines(x, both, ordered=False, legend="bottom", width=WIDTH, height=150))
+        for line, points, spread in zip(both.values(), pair, found.spreads, strict=True):
+            if points:
+                places, heights = ([point[axis] for point in points] for axis in "xy")
+                line += np.interp(x, places, heights) / spread
+        chart = drawn(lines(x, both, width=WIDTH, height=150))
         charts.append(f"<div><h3>{escape(term.name)}</h3>{chart}</div>")
     if not charts:
         return ""
     note = "What each feature adds to a score, less its mean, in standard deviations of the scores."
     about = Section("How do the curves differ?", note=note)
-    return _section(about, f'<div class="curves">{"".join(charts)}</div>')
-
-
-def _curves_by_name(
-    model: Model, seen: dict[int, FloatArray]
-) -> dict[str, tuple[Curve, FloatArray]]:
-    """Return the curves of single features, with the values of the documents."""
-    names = dict(zip(model.terms, model.term_names, strict=True))
-    return {
-        names[(at,)]: (curve, seen[at])
-        for at, curve in model.curves.items()
-        if not isinstance(curve, Levels)
-    }
+    return _section(about, f'<div class="both">{"".join(charts)}</div>')
