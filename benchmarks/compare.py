@@ -15,13 +15,12 @@ SETS = ("MQ2008", "OHSUMED")
 
 def run(options: Options) -> list[Table]:
     folds = (1,) if options.quick else (1, 2, 3, 4, 5)
-    sets = {}
-    for name in SETS:
-        public, there = find_set(name), fetch(name, data_dir=options.data, download=False)
-        sets[name] = public.convention, list(map(there.fold, folds))
     names = ["domination", "rankrls"] if options.quick else list(filter(installed, system_names()))
     tables = []
-    for compared in compare_systems(sets, names, scale="auto"):
+    for name in SETS:
+        there = fetch(name, data_dir=options.data, download=False)
+        how = {"convention": find_set(name).convention, "scale": "auto"}
+        compared = compare_systems(name, map(there.fold, folds), names, **how)
         table = Table(compared.name, note=" ".join(compared.problems))
         heads = [*map(head, compared.measures), "used"]
         for row in compared.rows:

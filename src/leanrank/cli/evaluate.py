@@ -71,7 +71,6 @@ def evaluate(
     clicks: str | None = None,
     policy: str | None = None,
     depth: int = 10,
-    assume: str = "cascade",
     discount: str = "none",
     format: str | None = None,
     read: list[str] | None = None,
@@ -101,9 +100,6 @@ def evaluate(
         The model whose clicks are estimated from --clicks.
     depth : N >= 1
         Number of ranks to count, with --clicks.
-    assume : KIND
-        What a click depends on, with --clicks. cascade: the document and those above it; position:
-        the document and its rank.
     discount : KIND
         Weight of a click, with --clicks. none: 1; log: 1/log2(1 + rank).
     """
@@ -181,7 +177,7 @@ def _estimate(request: SimpleNamespace) -> None:
         say(f"Reading {clicks}")
         (log,) = read_documents(data, clicks, [model], request.format, request.read)
         say("Estimating")
-        choices = {name: getattr(request, name) for name in ("depth", "assume", "discount")}
+        choices = {name: getattr(request, name) for name in ("depth", "discount")}
         value = evaluate_policy(log, model.predict(log.data), **choices)
     if request.json:
         screen.print_json({"clicks": clicks, "policy": policy, "data": data, **value.to_dict()})
@@ -263,19 +259,18 @@ def compare(
         second, third = (
             read_data(file, format, read, n_features=first.n_features) for file in (vali, test)
         )
-        sets = {Path(test).name: (convention, [(first, second, third)])}
-        compared = comparison.compare_systems(
-            sets, chosen, choose_by=choose_by, scale=scale, n_jobs=count_workers(jobs), say=say
-        )
+        how: dict[str, Any] = {"convention": convention, "choose_by": choose_by}
+        how |= {"scale": scale, "n_jobs": count_workers(jobs), "say": say}
+        splits = [(first, second, third)]
+        compared = comparison.compare_systems(Path(test).name, splits, chosen, **how)
     if markdown is not None:
         with atomic_write(markdown) as stream:
             stream.write(comparison.markdown(compared))
     if json:
-        screen.print_json({**comparison.to_dict(compared), "left_out": left_out})
+        screen.print_json({"sets": [comparison.to_dict(compared)], "left_out": left_out})
         return
     console = screen.screen(error=markdown == "-")
-    for one in compared:
-        _print_set(console, one)
+    _print_set(console, compared)
     for sentence in left_out:
         console.print(sentence, style="dim")
 
@@ -295,21 +290,16 @@ def _systems(given: str | None) -> tuple[list[str], list[str]]:
 
 def _print_set(console: Any, one: ComparedSet) -> None:
     """Print what was measured on a set: one table, or two where that is too wide."""
-    from leanrank.selection.compare import OTHERS, cells, head, legend
+    from leanrank.selection.compare import legend
 
     measured = [outcome for outcome in one.outcomes if outcome.per_query]  # some may have failed
     first = [next(iter(o.per_query.values())) for o in measured if o.system == measured[0].system]
     console.print(f"\n{one.name}: {sum(map(len, first)):,} test queries", style="bold")
-    heads = [head(m).replace("NDCG@", "N@") for m in one.measures] + list(OTHERS)
-    rows = []
-    for row in one.rows:
-        texts = cells(row, one.measures)
-        best = [one.best(measure) == row.system for measure in one.measures]
-        starred = [text + "*" * star for text, star in zip(texts, best, strict=False)]
-        rows.append([*starred, *texts[len(best) :]])
-    n = len(one.measures)
-    for part in [slice(None)] if console.width >= WHOLE else [slice(n), slice(n, None)]:
-        shown = [[row.title, *texts[part]] for row, texts in zip(one.rows, rows, strict=True)]
+    heads, *rows = one.table("{}*")
+    heads = [text.replace("NDCG@", "N@") for text in heads]
+    n = 1 + len(one.measures)
+    for part in [slice(1, None)] if console.width >= WHOLE else [slice(1, n), slice(n, None)]:
+        shown = [[row[0], *row[part]] for row in rows]
         console.print(screen.plain_table("", *heads[part], rows=shown))
     console.print(f"*: the best. {legend(one)}", style="dim")
     for problem in one.problems:

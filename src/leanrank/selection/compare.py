@@ -7,7 +7,6 @@ in any number of processes: figures other than times do not depend on it.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
 
 from leanrank._display import html_table
 from leanrank._typing import FloatArray
@@ -25,7 +25,6 @@ from leanrank.errors import DataWarning, problem_of
 from leanrank.metrics import compare_values, evaluate
 from leanrank.metrics.judge import Judge, best_of, mean_of
 from leanrank.model.provenance import to_json_values
-from leanrank.selection.candidate import Candidate
 from leanrank.selection.engine import Split
 from leanrank.selection.systems import check_systems, fit_system, title
 
@@ -47,8 +46,8 @@ class Outcome:
     ----------
     system : str
     fold : int
-    candidate : Candidate or None
-        What validation data chose; None if the system failed.
+    chosen : Candidate
+        By validation data; None if the system failed.
     per_query : dict of str to array
         Each measure of every test query; NaN where undefined.
     predict_seconds : float
@@ -61,17 +60,11 @@ class Outcome:
 
     system: str
     fold: int
-    candidate: Candidate | None = None
+    chosen: Any = None
     per_query: dict[str, FloatArray] = field(default_factory=dict)
     predict_seconds: float = float("nan")
     scaled: str = ""
     problem: str = ""
-
-    @property
-    def chosen(self) -> Candidate:
-        """The candidate of a system that did not fail."""
-        assert self.candidate is not None
-        return self.candidate
 
     def figures(self) -> dict[str, float]:
         """Return what is shown beside the measures."""
@@ -159,36 +152,50 @@ class ComparedSet:
         """Return the system with the best mean; the first among equals."""
         return _best({row.system: row.means[measure] for row in self.rows}, measure)
 
+    def table(self, best: str = "{}") -> list[list[str]]:
+        """Return heads and rows as text; ``best`` marks the best of each measure."""
+        tops = [self.best(measure) for measure in self.measures]
+        table = [["", *map(head, self.measures), *OTHERS]]
+        for row in self.rows:
+            texts = cells(row, self.measures)
+            for at, top in enumerate(tops):
+                texts[at] = best.format(texts[at]) if top == row.system else texts[at]
+            table.append([row.title, *texts])
+        return table
+
     def __repr__(self) -> str:
         splits = f"{len(self.folds)} split" + "s" * (len(self.folds) != 1)
         best = ", ".join(f"{m}: {self.best(m)}" for m in self.measures)
         return f"ComparedSet: {self.name}, {len(self.rows)} systems on {splits}; best by {best}"
 
     def _repr_html_(self) -> str:
-        heads = ["system", *map(head, self.measures), *OTHERS]
-        rows = [[row.title, *cells(row, self.measures)] for row in self.rows]
+        heads, *rows = self.table()
         return html_table(self.name, legend(self), heads, rows)
 
 
 def compare_systems(
-    sets: Mapping[str, tuple[str, Iterable[Parts]]],
+    name: str,
+    splits: Iterable[Parts],
     systems: Sequence[str],
     *,
+    convention: str = "standard",
     choose_by: str = "map",
     measures: Sequence[str] = MEASURES,
     scale: str | None = None,
     n_jobs: int = 1,
     say: Callable[[str], None] = lambda text: None,
-) -> list[ComparedSet]:
-    """Fit and measure systems on data sets.
+) -> ComparedSet:
+    """Fit and measure systems on a data set.
 
     Parameters
     ----------
-    sets : mapping of str to (str, iterable of (RankingData, RankingData, RankingData))
-        For each set the convention of its measures, and its splits into training, validation and
-        test part; a generator loads one split after the other.
+    name : str
+        Of the data set.
+    splits : iterable of (RankingData, RankingData, RankingData)
+        Training, validation and test part; a generator loads one split after the other.
     systems : sequence of str
         Names of ``leanrank.selection.system_names``.
+    convention : str, default="standard"
     choose_by : str, default="map"
         What chooses parameters on the validation part.
     measures : sequence of str
@@ -202,23 +209,21 @@ def compare_systems(
 
     Returns
     -------
-    list of ComparedSet
+    ComparedSet
     """
     check_systems(list(systems))
-    compared = []
-    for name, (convention, splits) in sets.items():
-        outcomes: list[Outcome] = []
-        for fold, (train, vali, test) in enumerate(splits, 1):
-            choice = scale_wanted(train, scale)
-            normalizer = None if choice.kind is None else choice.make().fit(train)
-            split = Split(train, vali, choose_by, convention, normalizer=normalizer)
-            run = partial(_run, fold, split, test, tuple(measures), choice.reason)
-            for at, outcome in enumerate(_run_all(run, systems, n_jobs), 1):
-                outcomes.append(outcome)
-                say(f"{name}, split {fold}: {title(outcome.system)} ({at} of {len(systems)})")
-        outcomes.sort(key=lambda outcome: systems.index(outcome.system))
-        compared.append(ComparedSet(name, convention, choose_by, tuple(measures), outcomes))
-    return compared
+    outcomes: list[Outcome] = []
+    for fold, (train, vali, test) in enumerate(splits, 1):
+        choice = scale_wanted(train, scale)
+        normalizer = None if choice.kind is None else choice.make().fit(train)
+        split = Split(train, vali, choose_by, convention, normalizer=normalizer)
+        run = partial(_run, fold, split, test, tuple(measures), choice.reason)
+        pool = Parallel(n_jobs, return_as="generator")
+        for at, outcome in enumerate(pool(delayed(run)(system) for system in systems), 1):
+            outcomes.append(outcome)
+            say(f"{name}, split {fold}: {title(outcome.system)} ({at} of {len(systems)})")
+    outcomes.sort(key=lambda outcome: systems.index(outcome.system))
+    return ComparedSet(name, convention, choose_by, tuple(measures), outcomes)
 
 
 def head(measure: str) -> str:
@@ -241,14 +246,9 @@ def seconds(value: float) -> str:
     """Write a time with about two digits.
 
     >>> seconds(0.00321), seconds(0.5), seconds(12.34)
-    ('0.0032', '0.50', '12')
+    ('0.0032', '0.5', '12')
     """
-    if not math.isfinite(value):
-        return "–"
-    if value >= 10:
-        return f"{value:.0f}"
-    digits = 1 if value <= 0 else max(1, 1 - math.floor(math.log10(value)))
-    return f"{value:.{min(digits, 4)}f}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def legend(compared: ComparedSet) -> str:
@@ -265,44 +265,31 @@ def legend(compared: ComparedSet) -> str:
     ) + (f" Features were standardised, because {reasons[0]}." if reasons else "")
 
 
-def markdown(compared: Sequence[ComparedSet]) -> str:
-    """Write tables for a web page; the best of each column is bold."""
-    lines = []
-    for one in compared:
-        heads = ["", *map(head, one.measures), *OTHERS]
-        table = [heads, ["---"] + ["---:"] * (len(heads) - 1)]
-        for row in one.rows:
-            texts = cells(row, one.measures)
-            for at, measure in enumerate(one.measures):
-                if one.best(measure) == row.system:
-                    texts[at] = f"**{texts[at]}**"
-            table.append([row.title, *texts])
-        lines += [f"### {one.name}", "", *("| " + " | ".join(texts) + " |" for texts in table)]
-        lines += ["", legend(one), *(f"\n{problem}" for problem in one.problems), ""]
+def markdown(compared: ComparedSet) -> str:
+    """Write a table for a web page; the best of each column is bold."""
+    heads, *rows = compared.table("**{}**")
+    table = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    lines = [f"### {compared.name}", "", *("| " + " | ".join(texts) + " |" for texts in table)]
+    lines += ["", legend(compared), *(f"\n{problem}" for problem in compared.problems), ""]
     return "\n".join(lines)
 
 
-def to_dict(compared: Sequence[ComparedSet]) -> dict[str, Any]:
+def to_dict(compared: ComparedSet) -> dict[str, Any]:
     """Return plain values, ready for JSON."""
     return {
-        "sets": [
+        "name": compared.name,
+        "convention": compared.convention,
+        "choose_by": compared.choose_by,
+        "problems": compared.problems,
+        "systems": [
             {
-                **{
-                    key: getattr(one, key)
-                    for key in ("name", "convention", "choose_by", "problems")
-                },
-                "systems": [
-                    {
-                        **{key: getattr(row, key) for key in ("system", "title", "means")},
-                        "p_worse": row.worse,
-                        **row.figures,
-                        "splits": [_split(o) for o in one.outcomes if o.system == row.system],
-                    }
-                    for row in one.rows
-                ],
+                **{key: getattr(row, key) for key in ("system", "title", "means")},
+                "p_worse": row.worse,
+                **row.figures,
+                "splits": [_split(o) for o in compared.outcomes if o.system == row.system],
             }
-            for one in compared
-        ]
+            for row in compared.rows
+        ],
     }
 
 
@@ -324,12 +311,10 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'c': 0.06, 'b': 0.06}
     """
-    corrected: dict[str, float] = {}
-    highest = 0.0
-    for at, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
-        highest = max(highest, min(1.0, (len(p_values) - at) * p))
-        corrected[name] = highest
-    return corrected
+    order = sorted(p_values, key=lambda name: p_values[name])
+    times = np.arange(len(order), 0, -1) * [p_values[name] for name in order]
+    corrected = np.maximum.accumulate(np.minimum(times, 1.0))
+    return dict(zip(order, corrected.tolist(), strict=True))
 
 
 def _best(means: Mapping[str, float], measure: str) -> str | None:
@@ -350,21 +335,6 @@ def _worse(done: Mapping[str, list[Outcome]], measure: str) -> dict[str, float]:
     others = [name for name, mean in means.items() if np.isfinite(mean) and name != best]
     found = {name: compare_values(top, _all_queries(done[name], measure)) for name in others}
     return holm({name: one.p_randomization for name, one in found.items()})
-
-
-def _run_all(
-    run: Callable[[str], Outcome], systems: Sequence[str], n_jobs: int
-) -> Iterable[Outcome]:
-    if n_jobs == 1 or len(systems) == 1:
-        yield from map(run, systems)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A fork would inherit dead threads of the numerical libraries.
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(n_jobs, len(systems)), mp_context=fresh) as pool:
-        yield from pool.map(run, systems)
 
 
 def _run(
