@@ -50,7 +50,7 @@ def test_every_path_by_a_loop_or_a_sentence(name, data):
     """Every model of a path is what a fit at its parameters gives, in any number of threads."""
     ranker = get_ranker(name)(**QUICK.get(name, {}))
     known = ranker.get_params()
-    if not (hasattr(ranker, "path") and "alpha" in known) and name != "greedyrankrls":
+    if not (hasattr(ranker, "path") and "alpha" in known):
         with pytest.raises(InputError, match="has no path: use scikit-learn's GridSearchCV"):
             cross_validate_path(ranker, data)
         return
@@ -65,11 +65,7 @@ def test_every_path_by_a_loop_or_a_sentence(name, data):
         assert np.array_equal(found.fold_means[measure], threads.fold_means[measure])
         assert found.fold_means[measure].shape == (3, len(found.parameters))
     assert np.array_equal(found.n_features, threads.n_features)
-    if name == "greedyrankrls":
-        assert [p["n_features_to_select"] for p in found.parameters] == [1, 2, 3]
-        assert found.n_features.tolist() == [[1, 2, 3]] * 3
-    else:
-        assert found.alphas.tolist() == list(ALPHAS)
+    assert found.alphas.tolist() == list(ALPHAS)
     if name == "nonconvex":  # where a start elsewhere may end elsewhere
         return
     train, test = list(QueryKFold(3).split(data))[1]
@@ -235,12 +231,10 @@ def test_one_warning_for_all_fits(data):
     assert caught[0].filename == __file__
 
 
-def test_a_path_of_sizes_has_no_strengths(data):
-    with pytest.raises(InputError, match="FenchelRank has no path"):
-        cross_validate_path(FenchelRank(), data)
-    found = cross_validate_path(GreedyRankRLS(n_features_to_select=2), data, cv=2)
-    with pytest.raises(InputError, match="alpha was not varied"):
-        _ = found.best_alpha
+def test_a_ranker_without_a_path_of_strengths(data):
+    for ranker in (FenchelRank(), GreedyRankRLS()):
+        with pytest.raises(InputError, match=f"{type(ranker).__name__} has no path"):
+            cross_validate_path(ranker, data)
 
 
 def test_data_frames(data):

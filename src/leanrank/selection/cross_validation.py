@@ -12,13 +12,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.metrics import parse_measures
 from leanrank.metrics.judge import as_good_as, best_of, better_sign, check_rule
-from leanrank.registry import AlphaPath, Sizes
+from leanrank.registry import AlphaPath
 from leanrank.selection.candidate import Candidate
 from leanrank.selection.engine import Split, fitted, fixed_strengths
 from leanrank.selection.folds import Fold, ranking_data, whole_query_folds
@@ -45,8 +44,7 @@ def cross_validate_path(
     Parameters
     ----------
     ranker : ranker
-        One with a path: of strengths, each model started from the one before, or GreedyRankRLS,
-        whose path is every number of features up to its own ``n_features_to_select``.
+        One with a path of strengths, each model started from the one before.
     X, y, qid : as for fit
         Or a RankingData. Of data on Dask give a sample in memory.
     cv : int, splitter or iterable of (train, test) rows, default=5
@@ -86,20 +84,14 @@ def cross_validate_path(
     True
     """
     data = ranking_data(ranker, X, y, qid, **options)
-    known = ranker.get_params()
-    sweep: AlphaPath | Sizes
-    if hasattr(ranker, "path") and "alpha" in known:
-        given = None if alphas is None else tuple(sorted(map(float, alphas), reverse=True))
-        sweep = AlphaPath(given, n_alphas, alpha_min_ratio)
-        sweep = fixed_strengths(sweep, ranker, Split(data, data))
-    elif "n_features_to_select" in known:
-        most = known["n_features_to_select"]
-        sweep = Sizes(min(int(most), data.n_features) if is_whole(most) else data.n_features)
-    else:
+    if not (hasattr(ranker, "path") and "alpha" in ranker.get_params()):
         raise InputError(
             f"{type(ranker).__name__} has no path: use scikit-learn's GridSearchCV with QueryKFold "
             "and RankingScorer"
         )
+    given = None if alphas is None else tuple(sorted(map(float, alphas), reverse=True))
+    sweep = AlphaPath(given, n_alphas, alpha_min_ratio)
+    sweep = fixed_strengths(sweep, ranker, Split(data, data))
     first = () if choose_by is None else parse_measures(choose_by)
     names = tuple(each.name for each in parse_measures((*first, *parse_measures(measures))))
 
@@ -113,8 +105,6 @@ def cross_validate_path(
 
     folds = whole_query_folds(data, cv, rows_of=X)
     rows = run_fits(run, folds, n_jobs)
-    shortest = min(map(len, rows))  # a greedy search may end early in some fold
-    rows = [row[:shortest] for row in rows]
     tested = sum(int(test.sum()) for _, test in folds)
     return CrossValidation(
         ranker=clone(ranker),
@@ -227,7 +217,7 @@ class CrossValidation:
     @property
     def alphas(self) -> FloatArray:
         """The strength of each model."""
-        return np.array([self._alpha(at) for at in range(len(self.parameters))])
+        return np.array([each["alpha"] for each in self.parameters])
 
     def best(self, measure: str | None = None) -> int:
         """Return the position of the model with the best mean, the sparsest among equals.
@@ -255,12 +245,12 @@ class CrossValidation:
     @property
     def best_alpha(self) -> float:
         """The strength with the best mean of the first measure."""
-        return self._alpha(self.best())
+        return float(self.alphas[self.best()])
 
     @property
     def one_standard_error_alpha(self) -> float:
         """The largest strength within one standard error of the best."""
-        return self._alpha(self.one_standard_error())
+        return float(self.alphas[self.one_standard_error()])
 
     def refit(
         self,
@@ -283,19 +273,12 @@ class CrossValidation:
             f"{len(self.n_features)} folds, {len(self.query_ids):,} queries"
         ]
         for title, model in (("best", at), ("1 s.e.", self.one_standard_error())):
-            name_of_path, value = next(iter(self.parameters[model].items()))
             lines.append(
                 f"  {title:6}  {name} {self.means[name][model]:.4f} "
                 f"± {self.standard_errors[name][model]:.4f}, "
-                f"{self.n_features[:, model].mean():.1f} features: {name_of_path} {value:.4g}"
+                f"{self.n_features[:, model].mean():.1f} features: alpha {self.alphas[model]:.4g}"
             )
         return "\n".join(lines)
-
-    def _alpha(self, at: int) -> float:
-        parameters = self.parameters[at]
-        if "alpha" not in parameters:
-            raise InputError(f"alpha was not varied, only {sorted(parameters)}: see parameters")
-        return float(parameters["alpha"])
 
     def _measure(self, measure: str | None) -> str:
         name = self.measures[0] if measure is None else measure
