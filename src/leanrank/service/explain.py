@@ -70,42 +70,42 @@ class Ranking:
             f"its rank from 1 to {len(self.order)}"
         )
 
+    def parts(self, row: int) -> dict[str, dict[str, Any]]:
+        """Return the value of each term of a document, and what it adds."""
+        added = self.told.contributions[row].tolist()
+        return {
+            str(self.told.features[at]): {"value": self.value(row, at), "adds": added[at]}
+            for at in self.terms
+        }
+
     def why(self, above: int, below: int) -> list[dict[str, Any]]:
         """Return per term the values of two documents, what they add, and the difference."""
-        added = self.told.contributions[[above, below]]
-        change = added[0] - added[1]
-        return [
+        first, second = self.parts(above), self.parts(below)
+        pairs = [(name, one, second[name]) for name, one in first.items()]
+        found = [
             {
-                "term": str(self.told.features[at]),
-                "values": [self.value(above, at), self.value(below, at)],
-                "adds": added[:, at].tolist(),
-                "difference": float(change[at]),
+                "term": name,
+                "values": [one["value"], other["value"]],
+                "adds": [one["adds"], other["adds"]],
+                "difference": one["adds"] - other["adds"],
             }
-            for at in np.argsort(-np.abs(change), kind="stable").tolist()
+            for name, one, other in pairs
         ]
+        return sorted(found, key=lambda each: -abs(each["difference"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        told = self.told
-        return {
-            "query": str(self.query),
-            "documents": [
-                {
-                    "rank": rank,
-                    "document": self.documents[row],
-                    "label": None if np.isnan(self.labels[row]) else float(self.labels[row]),
-                    "score": float(told.scores[row]),
-                    "terms": {
-                        str(told.features[at]): {
-                            "value": self.value(row, at),
-                            "adds": float(told.contributions[row, at]),
-                        }
-                        for at in self.terms
-                    },
-                }
-                for rank, row in enumerate(self.order.tolist(), 1)
-            ],
-        }
+        documents = [
+            {
+                "rank": rank,
+                "document": self.documents[row],
+                "label": None if np.isnan(self.labels[row]) else float(self.labels[row]),
+                "score": float(self.told.scores[row]),
+                "terms": self.parts(row),
+            }
+            for rank, row in enumerate(self.order.tolist(), 1)
+        ]
+        return {"query": str(self.query), "documents": documents}
 
 
 def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any = None) -> Ranking:
