@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.ranking_data import RankingData, column_values, counted, feature_name
 from leanrank.metrics.judge import Judge, better_sign, mean_of
+from leanrank.rankers.surfaces import constant_in_queries
 
 NEAR_PERFECT = 0.95
 """Share of the way from a random to a perfect order at which a single feature is suspicious."""
@@ -160,19 +161,14 @@ def _correlations(data: RankingData) -> FloatArray:
 
 def _constant_features(data: RankingData) -> BoolArray:
     """Return which features have one value within every query."""
-    starts = data.query_ptr[:-1][np.diff(data.query_ptr) > 0]
-    if not len(starts):
+    if not len(data):
         return np.zeros(data.n_features, dtype=bool)
-
-    def constant(X: FloatArray) -> BoolArray:
-        high, low = np.maximum.reduceat(X, starts), np.minimum.reduceat(X, starts)
-        return np.asarray((high == low).all(axis=0))
-
     if not data.is_sparse:
-        return constant(data.X)
+        return constant_in_queries(data.X, data.query_ptr)
     columns = data.X.tocsc()
     found: BoolArray = np.bincount(data.X.indices[data.X.data != 0], minlength=data.n_features) == 0
     # a stored feature is constant only if it fills whole queries with one value, which is rare
     for at in np.flatnonzero(~found & (np.diff(columns.indptr) >= np.diff(data.query_ptr).min())):
-        found[at] = constant(column_values(columns, int(at)).astype(np.float64))
+        column = column_values(columns, int(at))[:, None]
+        found[at] = constant_in_queries(column, data.query_ptr)[0]
     return found
