@@ -56,13 +56,6 @@ def test_a_path_without_a_usable_model_can_be_shown():
     assert repr(path) == "Path: 1 model of 3 features, 0 to 0 used"
 
 
-def test_a_study_shows_its_front_and_marks_the_choice(study):
-    html = study._repr_html_()
-    assert html.count("<tr>") == 1 + len(study.front) == 3
-    assert "→ &lt;model 7&gt;" in html
-    assert "→ &lt;model 2&gt;" not in html
-
-
 def test_a_comparison_shows_both_means_and_the_test(data):
     result = compare(data, data.y, -data.y)
     html = result._repr_html_()

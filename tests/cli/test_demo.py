@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from leanrank import load_model
-from leanrank.cli.systems import MEASURES, best_single_feature
+from leanrank.cli.systems import MEASURES
 from leanrank.data import RankingData, load_sample
 from leanrank.metrics import evaluate
+from leanrank.selection import Split, fit_system
 
 
 def test_demo(run, tmp_path, monkeypatch):
@@ -50,7 +51,8 @@ def test_the_baselines(run, tmp_path):
 def test_the_best_feature_may_count_downwards():
     X = np.array([[1.0, 3.0], [2.0, 1.0], [3.0, 2.0]])
     train = RankingData(X, [0, 2, 1], feature_names=["up", "down"])
-    assert best_single_feature(train) == ("down, lowest first", 1, -1.0)
+    found = fit_system("bestfeature", Split(train, train, "ndcg@10"))
+    assert found.parameters == {"feature": 1, "direction": -1}
 
 
 def test_a_file_in_the_place_of_the_folder(run, tmp_path):

@@ -35,7 +35,7 @@ def test_a_page_is_written(run, model, files):
 
 
 def test_a_test_part_costs_and_no_extras(run, model, files):
-    (files / "costs.csv").write_text("0,2ms\n*,1ms\n")
+    (files / "costs.csv").write_text("0,2\n*,1\n")
     more = ("--test", "test.txt", "--costs", "costs.csv", "--alphas", "0", "--subsamples", "0")
     ran = run("report", model, *PARTS, *more, "--json")
     assert ran.code == 0
@@ -43,7 +43,7 @@ def test_a_test_part_costs_and_no_extras(run, model, files):
     assert (result["report"], result["models_shown"]) == ("r.html", 1)
     shown = contents(files / "r.html")
     assert shown["models"][0]["test"]["map"]
-    assert shown["models"][0]["cost"].endswith("ms")
+    assert shown["models"][0]["cost"] > 2
     assert shown["stability"] is None
 
 

@@ -27,7 +27,7 @@ COMMANDS = (
     "predict in.json in.csv -o -",
     "evaluate in.txt in.scores --measures ndcg@3,map --per-query out.csv",
     "evaluate --clicks in.log.csv --policy in.one.json --depth 2",
-    "evaluate in.docs.csv --clicks in.shown.csv --policy in.one.json --assume position --depth 1",
+    "evaluate in.docs.csv --clicks in.shown.csv --policy in.one.json --depth 1",
     "warmup rankrls",
     "compare in.txt in.csv in.txt --systems rankrls --choose-by ndcg@5 --markdown out.md -j 1",
     "join --features in.named.txt --judgments in.qrels -o out.csv --unjudged 0",
@@ -71,7 +71,7 @@ OPTIONS = (
         "--test",
         "--every",
     ),
-    *("--assume", "--discount", "--clicks", "--policy", "--features", "--unjudged"),
+    *("--discount", "--clicks", "--policy", "--features", "--unjudged"),
 )
 
 

@@ -179,7 +179,7 @@ def test_levels_that_cannot_be_written_are_refused():
 
 
 def test_a_model_of_some_columns_keeps_its_terms_among_all():
-    from leanrank.selection.engine import placed
+    from leanrank.selection.trials import placed
 
     model = placed(Model(3, {0: LANG}, surfaces={(1, 2): PAIR}), np.array([1, 2, 4]), 5)
     model = model.replace(feature_names=tuple("abcde"))

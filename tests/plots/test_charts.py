@@ -19,7 +19,6 @@ from leanrank.plots.parts import feature_rows, front_rows, history_rows, path_ro
 from leanrank.plots.term_charts import level_parts, surface_parts
 from leanrank.rankers import DominationRanker
 from leanrank.selection import Candidate, Study, bootstrap_models
-from leanrank.selection.costs import Costs
 
 alt = pytest.importorskip("altair")
 HOSTILE = "datum['x'];</script>'\"\\"
@@ -405,7 +404,7 @@ def test_a_pair_is_a_heat_map_over_the_documents_with_the_curves_beside_it():
 
 def test_the_table_of_terms_lists_a_pair_with_its_share_of_the_variance():
     data, model, _ = paired()
-    costs = Costs(np.array([1.0, 2.0, 4.0]))
+    costs = np.array([1.0, 2.0, 4.0])
     stability = SimpleNamespace(frequencies=[0.5, 0.25, 1.0])
     rows = feature_rows(model, data, costs=costs, stability=stability)
     by_name = {row["feature"]: row for row in rows}

@@ -6,7 +6,7 @@ import pytest
 from leanrank import make_ranking
 from leanrank.rankers import DominationRanker, RankBoost
 from leanrank.report import study_of_model, with_bands, with_path, with_stability
-from leanrank.selection import Candidate, Costs
+from leanrank.selection import Candidate
 
 HOSTILE = [
     "</script><script>window.hacked = 1</script>",
@@ -35,9 +35,8 @@ def make_parts(names=None, n_features=8):
 def make_study(names=None):
     train, vali, test = make_parts(names)
     model = DominationRanker(alpha=0.1).fit(train).to_model()
-    costs = Costs.from_table({"*": "2ms"}, names, n_features=train.n_features)
     history = [{"round": at, "ndcg@10": 1 - 0.5 / at} for at in range(1, 8)]
-    study = study_of_model(model, train, vali, costs=costs, history=history)
+    study = study_of_model(model, train, vali, costs={"*": 2}, history=history)
     study = with_stability(with_path(study, n_alphas=12), n_subsamples=4)
     return study, test
 

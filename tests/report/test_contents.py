@@ -23,7 +23,7 @@ from leanrank.report import study_of_model, with_path, with_stability, write_rep
 from leanrank.report.contents import report_contents
 from leanrank.report.page import embed_json, make_page
 from leanrank.report.studies import is_on_path, known_path
-from leanrank.selection import Study, tune
+from leanrank.selection import tune
 from leanrank.selection.candidate import bootstrap_interval
 from tests.report.conftest import make_parts
 
@@ -99,19 +99,28 @@ def test_features_say_weight_share_stability_and_cost(contents, study):
     for row in rows:
         assert row["weight"] == pytest.approx(model.coef[row["index"]], rel=1e-4)
         assert row["frequency"] == pytest.approx(study[0].stability.frequencies[row["index"]])
-        assert row["cost"] == "2ms"
+        assert row["cost"] == 2.0
     assert contents["stability"]["subsamples"] == 4
 
 
-def test_the_path_comes_from_the_study_or_from_its_candidates(study):
+def test_the_path_is_that_of_the_ranker(study):
     one = study[0]
-    assert known_path(one) is one.path
-    bare = Study(
-        one.measure, one.convention, one.candidates, one.chosen, one.training, one.validation
-    )
-    path = known_path(bare)
-    used = one.path.coefs.any(axis=1)
-    np.testing.assert_allclose(path.coefs[path.alphas != 0.1], one.path.coefs[used])
+    path = known_path(one)
+    expected = DominationRanker().path(one.training, n_alphas=12)
+    used = expected.coefs.any(axis=1)
+    kept = path.alphas != 0.1  # the chosen one's
+    np.testing.assert_allclose(path.alphas[kept], expected.alphas[used])
+    np.testing.assert_allclose(path.coefs[kept], expected.coefs[used])
+
+
+def test_curves_have_a_path_of_heights(curved_study):
+    path = known_path(curved_study)
+    alike = [one for one in curved_study.candidates if is_on_path(one, curved_study.chosen)]
+    for one in alike:
+        heights = np.zeros(8)
+        heights[one.model.indices] = one.model.values
+        assert np.array_equal(path.coefs[path.alphas == one.parameters["alpha"]][0], heights)
+    assert report_contents(curved_study)["charts"]["path"]
 
 
 def test_a_tuned_study_without_validation_part_is_reported():
@@ -242,10 +251,9 @@ def test_a_missing_package_is_named(monkeypatch, package):
 
 def test_models_refitted_to_some_features_are_no_points_of_a_path(study):
     one = study[0]
-    bare = replace(one, path=None)
     refitted = replace(one.chosen, name="refitted", parameters={"alpha": 0.11})
-    grown = replace(bare, candidates=[*bare.candidates, refitted])
-    np.testing.assert_array_equal(known_path(bare).alphas, known_path(grown).alphas)
+    grown = replace(one, candidates=[*one.candidates, refitted])
+    np.testing.assert_array_equal(known_path(one).alphas, known_path(grown).alphas)
     assert not is_on_path(refitted, one.chosen)
 
 

@@ -24,7 +24,7 @@ from leanrank.data import (
 from leanrank.errors import InputError
 from leanrank.rankers import RANKERS, DominationRanker, MinBatSRank, RankBoost, get_ranker
 from leanrank.registry import SYSTEMS, Front, Space
-from leanrank.selection import Costs, tune
+from leanrank.selection import tune
 from leanrank.selection.engine import fit_alone, same_strength
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.selection.search import round_robin
@@ -125,13 +125,6 @@ def test_the_chosen_model_beside_lean_ranker(parts, tmp_path):
     assert beside.better == pytest.approx(worst.score("ndcg@10") - beside.other.score("ndcg@10"))
     assert f"better by {-beside.better:.4f}" in str(beside)
     assert tune(*parts, systems=["domination"], trials=1).default is None
-
-
-def test_a_study_writes_its_page(parts, tmp_path):
-    pytest.importorskip("vl_convert")
-    study = tune(*parts, systems=["domination"], trials=1)
-    study.report(tmp_path / "page.html", title="A page of its own")
-    assert "A page of its own" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_same_on_every_run_and_number_of_threads(parts, tmp_path):
@@ -266,10 +259,10 @@ def test_a_single_training_query_is_judged_by_validation_data_only(tmp_path):
 
 
 def test_costs_and_bounds(parts):
-    costs = Costs(np.arange(1.0, 11.0))
+    costs = np.arange(1.0, 11.0)
     study = tune(*parts, systems=SOME, trials=5, costs=costs, max_cost=9.0)
     assert study.chosen.cost <= 9
-    assert study.chosen.cost == costs.of(study.chosen.model.indices)
+    assert study.chosen.cost == costs[study.chosen.model.indices].sum()
     study = tune(*parts, systems=SOME, trials=3, min_measure={"map": 0.55})
     assert study.chosen.score("map") >= 0.55
     smaller = [one for one in study.candidates if one.n_features < study.chosen.n_features]
@@ -539,7 +532,7 @@ def test_an_interrupt_keeps_the_best_so_far(parts):
 
 def test_a_cost_at_the_limit_is_within_it_but_for_rounding():
     data = make_ranking(30, 8, n_features=2, n_informative=2, random_state=0)
-    costs = Costs(np.array([0.1, 0.2]))
+    costs = [0.1, 0.2]
     study = tune(data, systems=["rankrls"], trials=1, costs=costs, max_cost=0.3)
     assert study.chosen.cost > 0.3  # 0.1 + 0.2 in floating point
     assert study.history  # the search itself saw a model within the limit
@@ -551,11 +544,11 @@ def test_limits_and_costs_count_features_of_curves_and_gaps_are_values():
     X[rng.random(200) < 0.3, 0] = np.nan
     utility = -np.abs(X[:, 1]) + np.isnan(X[:, 0]) + 0.5 * X[:, 2] + 0.1 * rng.normal(size=200)
     data = RankingData(X, np.digitize(utility, [-0.8, -0.3, 0.3]), np.arange(200) // 10)
-    costs = Costs.from_table({"0": 5, "*": 1}, None, n_features=5)
+    costs = {0: 5, "*": 1}
     systems = ["domination", "domination-curves"]
     study = tune(data, systems=systems, trials=2, max_features=2, max_cost=6.0, costs=costs)
     assert 1 <= study.chosen.n_features == len(study.chosen.model.curves) <= 2
-    assert study.chosen.cost == costs.of(study.chosen.model.indices) <= 6.0
+    assert study.chosen.cost == sum(costs.get(at, 1) for at in study.chosen.model.indices) <= 6.0
     assert any(one.cost > 6.0 for one in study.candidates)
     assert "domination" in study.problems  # which takes no missing values
 
@@ -573,7 +566,7 @@ def test_systems_that_take_no_gaps_are_left_out_of_a_search():
         one.algorithm in ("lean", "rankboost") or "curves" in one.parameters
         for one in study.candidates
     )
-    assert study.skipped["domination"] == "features without missing values"
+    assert "domination" in study.skipped
     assert not study.problems
     assert not tune(data, systems=["rankrls"], trials=1).skipped
 
@@ -695,10 +688,8 @@ def test_validation_and_pooled_figures_have_names_of_their_own(parts):
     one = study.chosen
     pooled, own = one.score("ndcg@10"), one.means["ndcg@10"]
     assert f"{pooled:.4f}" != f"{own:.4f}"
-    for text in (repr(one), study._repr_html_()):
-        for value, name in ((pooled, "validation and training"), (own, "validation")):
-            assert f"{value:.4f}" in text
-            assert f"ndcg@10 ({name})" in text
+    for value, name in ((pooled, "validation and training"), (own, "validation")):
+        assert f"ndcg@10 ({name}) {value:.4f}" in repr(one)
     alone = tune(parts[0], systems=["domination"], trials=1).chosen
     assert f"ndcg@10 {alone.score('ndcg@10'):.4f}" in repr(alone)
 

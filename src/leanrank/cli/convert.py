@@ -105,7 +105,6 @@ def join(
     output: str,
     query_field: str | None = None,
     document_field: str | None = None,
-    feature_field: str | None = None,
     fill: float = 0.0,
     unjudged: float | None = None,
     judgment_format: str | None = None,
@@ -128,8 +127,6 @@ def join(
         Field of a record that holds the query.
     document_field : PATH
         Field of a hit that holds the document id.
-    feature_field : NAME
-        Field of a Solr document that holds the features, if it is not [features].
     fill : VALUE
         Replacement for missing values.
     unjudged : LABEL
@@ -139,7 +136,6 @@ def join(
     """
     check_files([features, judgments], output, json=json)
     given: dict[str, Any] = {"query_field": query_field, "document_field": document_field}
-    given |= {"feature_field": feature_field}
     fields = {name: value for name, value in given.items() if value is not None}
     with screen.progress() as say:
         from leanrank.data import dump, read_judgments

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from leanrank._typing import FloatArray
     from leanrank.data import RankingData
     from leanrank.model import Model
-    from leanrank.selection.costs import Costs
 
 _TEXT_OPTIONS = {"label": None, "qid": None, "dtype": "float64", "storage": "auto"}
 _COLUMNS = ("label", "qid", "doc_id", "weight", "query_weight", "offset", "features")
@@ -102,10 +101,13 @@ def read_documents(
     models: Sequence[Model],
     format: str | None,
     read: Sequence[str] | None,
+    *,
+    typed: bool = False,
 ) -> tuple[Any, ...]:
     """Read what models are compared or checked on: documents with or without labels, or a log.
 
-    A table with a category of texts is returned as a frame, its labels and its queries.
+    A table with a category of texts is returned as a frame, its labels and its queries; ``typed``,
+    every table is.
     """
     from leanrank.data import read_clicks
     from leanrank.data.formats import format_name
@@ -129,7 +131,7 @@ def read_documents(
     if data is None:
         raise InputError("give DATA, or a log with --clicks")
     texts = {name for model in models for name in _text_features(model)}
-    if not texts or not data.endswith((".parquet", ".csv")):
+    if not (texts or typed) or not data.endswith((".parquet", ".csv")):
         return (read_data(data, format, read, model=both, optional=["label"]),)
     from leanrank.data.tables.files import read_table
 
@@ -140,18 +142,6 @@ def read_documents(
     roles = [options.get(role) or role for role in ("label", "qid")]
     found = [frame[name].to_numpy() if name in frame.column_names else None for name in roles]
     return frame, *found
-
-
-def read_typed(
-    path: str, model: Model, format: str | None = None, read: Any = None, typed: bool = True
-) -> Any:
-    """Read documents; a table with named columns keeps their types, if ``typed``."""
-    named = model.feature_names is not None and format is None and not read
-    if typed and named and path.endswith((".parquet", ".csv")):
-        from leanrank.data.tables.files import read_table
-
-        return read_table(path, None, _text_features(model), categories=True)
-    return read_data(path, format, read, model=model, optional=["label"])
 
 
 def _text_features(model: Model) -> set[str]:
@@ -172,25 +162,17 @@ def read_options(
     """
     from leanrank.data.formats import format_name
 
-    kind = format_name(path, format)
-    if kind == "letor":
-        known = {**_TEXT_OPTIONS, "zero_based": False, **more}
-        options = parse_parameters(given or [], known, "text", "--read")
+    text = format_name(path, format) == "letor"
+    known = {**_TEXT_OPTIONS, "zero_based": False} if text else dict.fromkeys(_COLUMNS)
+    kind = "text" if text else "a table"
+    options = parse_parameters(given or [], {**known, **more}, kind, "--read")
+    if text:
         absent = tuple(part for part in ("label", "qid") if options.pop(part, part) is None)
         return {**options, "optional": absent} if absent else options
-    known = {**dict.fromkeys(_COLUMNS), **more}
-    options = parse_parameters(given or [], known, "a table", "--read")
     names = options.get("features")
     if names is not None:
         options["features"] = tuple(map(str, names if isinstance(names, list) else [names]))
     return options
-
-
-def read_costs(path: str | None, names: Sequence[str] | None, n_features: int) -> Costs | None:
-    """Read what features cost, if a file says it."""
-    from leanrank.selection.costs import Costs
-
-    return None if path is None else Costs.read(path, names, n_features=n_features)
 
 
 def write_scores(scores: FloatArray, path: str) -> None:

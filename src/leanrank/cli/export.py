@@ -9,7 +9,7 @@ import typer
 
 from leanrank._files import atomic_write
 from leanrank.cli import screen
-from leanrank.cli.datafiles import check_files, read_typed
+from leanrank.cli.datafiles import check_files, read_documents
 from leanrank.cli.entry import FAILED
 from leanrank.errors import InputError, ParseError
 
@@ -69,7 +69,8 @@ def export(
     ranker = load_model(model)
     options = {key: given[key] for key in (*_SHARED, "top", "expression_only")}
     if data is not None:
-        options["data"] = read_typed(data, ranker, typed=to.startswith("sql:"))
+        typed = to.startswith("sql:") and ranker.feature_names is not None
+        options["data"] = read_documents(data, None, [ranker], None, None, typed=typed)[0]
     content = export_model(ranker, to, **options, **read_names(names))
     if isinstance(content, dict):
         for file, text in content.items():
@@ -132,7 +133,8 @@ def verify(
         ranker = load_model(model)
         say(f"Reading {data}")
         tables = bool(formula_of(ranker).texts) or (target or "").startswith(("sql:", "polars"))
-        documents = read_typed(data, ranker, format, read, typed=logged is None and tables)
+        typed = tables and logged is None and ranker.feature_names is not None
+        documents = read_documents(data, None, [ranker], format, read, typed=typed)[0]
         if logged is not None:
             scores, unmatched = read_logged(logged, documents)
             found = verify_logged(ranker, scores, documents, target=target, **how)

@@ -85,7 +85,7 @@ def fuse(
         if query_features is not None:
             how["query_features"] = read_table(query_features, texts={"qid"}, categories=True)
         if baseline is not None:
-            how["baseline"] = read_weights(baseline)
+            how["baseline"] = options.parse_numbers(baseline.split(","), "--baseline")
         say(f"Learning the weights of {len(loaded)} runs")
         found = fuse(loaded, judged, **how)
     if output is not None:
@@ -96,14 +96,6 @@ def fuse(
         show(found)
         if output is not None:
             screen.print_written(screen.screen(), {"Weights": output})
-
-
-def read_weights(text: str) -> dict[str, float]:
-    """Read weights such as ``bm25=3,dense=1``."""
-    try:
-        return {n.strip(): float(w) for n, w in (one.split("=") for one in text.split(","))}
-    except ValueError as error:
-        raise InputError(f"--baseline {text}: write it as bm25=3,dense=1") from error
 
 
 def run_names(files: list[str]) -> list[str]:
@@ -121,28 +113,22 @@ def write_weights(found: Fusion, target: str | None, output: str) -> None:
     """Write what an engine takes, or the weights alone."""
     import json
 
+    from leanrank.model.export import hybrid_weights
+
     content: Any = described(found)
     if target is not None:  # a request for each type of query, and one for all others
-        kinds = {**found.weights_by_type, "others": found.weights}
-        content = {kind: json.loads(request_of(found, target, own)) for kind, own in kinds.items()}
+        content, (scaler, constant, _) = {}, found.setting
+        for kind, weights in {**found.weights_by_type, "others": found.weights}.items():
+            how: dict[str, Any] = {"scaler": scaler}
+            if isinstance(constant, tuple):  # Qdrant's ranks: the weights are in the constants
+                weights = dict(zip(weights, constant, strict=True))
+            elif constant is not None:
+                how["rank_constant"] = constant
+            content[kind] = json.loads(hybrid_weights(weights, target, **how))
         content = content if found.weights_by_type else content["others"]
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     with atomic_write(output) as out:
         out.write(text)
-
-
-def request_of(found: Fusion, target: str, weights: dict[str, float]) -> str:
-    """Write the request or the pipeline of an engine with some weights."""
-    from leanrank.model.export import hybrid_weights
-
-    constant = found.setting.constant or 60
-    own = dict(zip(weights, constant, strict=True)) if isinstance(constant, tuple) else {}
-    return hybrid_weights(
-        own or weights,
-        target,
-        scaler=found.setting.scaler,
-        rank_constant=60 if isinstance(constant, tuple) else constant,
-    )
 
 
 def described(found: Fusion) -> dict[str, Any]:

@@ -211,6 +211,23 @@ def parse_parameters(
     return parsed
 
 
+def parse_numbers(given: Sequence[str], option: str) -> dict[str, float]:
+    """Read words such as ``map=0.4``.
+
+    >>> parse_numbers(["map=0.4", "bm25 = 3"], "--option")
+    {'map': 0.4, 'bm25': 3.0}
+    """
+    found: dict[str, float] = {}
+    for word in given:
+        name, _, value = (part.strip() for part in word.partition("="))
+        if not name or not _REAL.fullmatch(value):
+            raise InputError(f"{option} {word}: write a name and a number, such as map=0.4")
+        if name in found:
+            raise InputError(f"{option} {word}: {name} is given twice: give it once")
+        found[name] = float(value)
+    return found
+
+
 def parse_value(text: str, default: Any = None) -> Any:
     """Return the number, truth value, None, list or JSON object that a text spells, or the text.
 

@@ -91,26 +91,21 @@ def facts(rows: Mapping[str, str]) -> Table:
     return grid
 
 
-def weights_table(
-    model: Model, console: Console, notes: Mapping[Any, str] | None = None, title: str = ""
-) -> Table:
-    """List the features with the largest weights; ``notes`` adds a column headed by ``title``."""
+def weights_table(model: Model, console: Console) -> Table:
+    """List the features with the largest weights."""
     from rich.bar import Bar
 
     table = empty_table()
     table.add_column("feature", overflow="fold")
     table.add_column("weight", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    if notes is not None:
-        table.add_column(title, overflow="fold")
     shown = list(model.weights.items())[:SHOWN_FEATURES]
     largest = abs(shown[0][1]) if shown else 1.0
     width = min(20, console.width // 4)
     for name, weight in shown:
         colour = "cyan" if weight > 0 else "magenta"
         bar = Bar(largest, 0, abs(weight), width=width, color=colour)
-        note = [] if notes is None else [notes.get(name, "")]
-        table.add_row(name, signed(weight, largest), bar, *note)
+        table.add_row(name, signed(weight, largest), bar)
     return table
 
 
@@ -190,15 +185,6 @@ def signed(weight: float, largest: float) -> str:
     """
     size = math.floor(math.log10(largest))
     return f"{weight:+.{max(0, 3 - size)}f}" if -5 < size < 9 else f"{weight:+.2e}"
-
-
-def listed(values: Mapping[str, Any]) -> str:
-    """Write parameters as they would be typed.
-
-    >>> listed({"alpha": 2, "normalize": "none"})
-    'alpha=2, normalize=none'
-    """
-    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def sizes(data: Any) -> dict[str, int]:

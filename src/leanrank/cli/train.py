@@ -116,7 +116,8 @@ def train(
         return
     # A model on standard output leaves standard error for people.
     console = screen.screen(error=model == "-")
-    facts |= {"algorithm": f"{made['algorithm']} ({screen.listed(made['parameters'])})"}
+    parameters = ", ".join(f"{name}={value}" for name, value in made["parameters"].items())
+    facts |= {"algorithm": f"{made['algorithm']} ({parameters})"}
     facts |= {"normaliser": "" if fitted.normalizer is None else str(fitted.normalizer["kind"])}
     console.print(screen.facts(facts))
     console.print()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import check_files, read_costs, read_data
+from leanrank.cli.datafiles import check_files, read_data
 from leanrank.cli.entry import INTERRUPTED, command_line
 from leanrank.cli.train import described, measured
 from leanrank.errors import InputError
@@ -29,7 +29,7 @@ def tune(
     max_features: int | None = None,
     min_measure: list[str] | None = None,
     costs: str | None = None,
-    max_cost: str | None = None,
+    max_cost: float | None = None,
     rule: str = "best",
     budget: str | None = None,
     trials: int | None = None,
@@ -65,9 +65,9 @@ def tune(
     min_measure : NAME=VALUE
         Reach this value of a measure, such as ndcg@10=0.45; may be repeated.
     costs : FILE
-        Cost of each feature: CSV with lines such as bm25,0.2ms.
-    max_cost : COST
-        Maximum total feature cost, e.g. 3ms.
+        Cost of each feature: CSV with lines such as bm25,0.2.
+    max_cost : COST >= 0
+        Maximum total feature cost, in the unit of --costs.
     rule : RULE
         best, or 1se: the sparsest within one standard error.
     budget : TIME
@@ -89,12 +89,12 @@ def tune(
     """
     given = {**locals()}
     from leanrank.data.scaling.spread import check_scale
-    from leanrank.selection.costs import read_seconds
+    from leanrank.selection.costs import read_costs, read_seconds
 
     check_files([data, vali, test, costs], model, journal, page=report, json=json)
     if max_cost is not None and costs is None:
         raise InputError("--max-cost needs to know what features cost: give --costs FILE")
-    wanted = _wanted(min_measure or [])
+    wanted = options.parse_numbers(min_measure or [], "--min-measure")
     seconds = None if budget is None else read_seconds(budget, "--budget")
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
     options.check_measures(",".join([*measures, choose_by or measure]), convention)
@@ -112,7 +112,6 @@ def tune(
         for name, file in (("validation", vali), ("test", test)):
             if file is not None:
                 raw[name] = read_data(file, format, read, n_features=n_features)
-        table = read_costs(costs, raw["training"].feature_names, n_features)
         if n_features > most:
             max_features = int(min(max_features or most, most))
         gaps = fill_values(raw["training"], options.parse_fill(fill) or {})
@@ -122,9 +121,8 @@ def tune(
             parts.get("validation"),
             max_features=max_features,
             measures=measures,
-            max_cost=None if max_cost is None or table is None else table.amount(max_cost),
             min_measure=wanted,
-            costs=table,
+            costs=None if costs is None else read_costs(costs),
             systems=names,
             budget=seconds,
             n_jobs=jobs,
@@ -156,7 +154,7 @@ def tune(
 
 _PASSED_ON = (
     *("measure", "convention", "choose_by", "scale"),
-    *("rule", "refit", "trials", "journal"),
+    *("rule", "refit", "trials", "journal", "max_cost"),
 )
 """Options of the command that are arguments of ``leanrank.tune`` as they are."""
 
@@ -164,21 +162,6 @@ _PASSED_ON = (
 def _doing(at: Progress) -> str:
     best = "" if at.best is None else f", {at.best.n_features} features"
     return f"trial {at.trials + 1}: {at.doing[:40]}{best}, {at.share:.0%} done"
-
-
-def _wanted(given: list[str]) -> dict[str, float]:
-    wanted: dict[str, float] = {}
-    for word in given:
-        name, _, value = (part.strip() for part in word.partition("="))
-        if name in wanted:
-            raise InputError(f"--min-measure {word}: {name} has a bound already")
-        try:
-            wanted[name] = float(value)
-        except ValueError:
-            raise InputError(
-                f"--min-measure {word}: write a measure and a number, such as map=0.4"
-            ) from None
-    return wanted
 
 
 def _print_json(
@@ -194,7 +177,7 @@ def _print_json(
             "candidates": len(study.candidates),
             "scale": None if study.normalizer is None else study.normalizer.kind,
             "not_tried": list(study.not_tried),
-            "skipped": dict(study.skipped),
+            "skipped": list(study.skipped),
             "problems": dict(study.problems),
             "interrupted": study.interrupted,
             "weights": final.weights,
@@ -221,40 +204,34 @@ def _row(study: Study, one: Any) -> dict[str, Any]:
 
 def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
     """Print the data, the search and the front for people."""
-    from leanrank.selection.candidate import bootstrap_interval
+    from leanrank.plots.parts import front_rows
 
     kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
-    needs = ", ".join(dict.fromkeys(study.skipped.values()))
     facts = {
         **{name: screen.data_summary(part) for name, part in raw.items()},
         "models": f"{len(study.candidates):,} judged, {len(study.front)} on the front",
         "scaled": f"{kind}{study.scale_reason}" if study.scale_reason else "",
         "not tried": ", ".join(study.not_tried),
-        "left out": f"{', '.join(study.skipped)} (need {needs})" if study.skipped else "",
+        "take no gaps": ", ".join(study.skipped),
         **{f"{name} failed": problem for name, problem in study.problems.items()},
         "chosen": study.chosen.name,
-        "leanness": f"the best of any size, {study.leanness}" if study.leanness else "",
-        "LeanRanker": f"its best, {study.beside_default}" if study.beside_default else "",
     }
     console.print(screen.facts(facts))
     console.print()
-    step, rows = max(1, -(-len(study.front) // SHOWN_MODELS)), []
-    for at, one in enumerate(study.front):
-        chosen = one.name == study.chosen.name and one.n_features == study.chosen.n_features
-        if at % step == 0 or chosen:
-            low, high = bootstrap_interval(one.judged(study.measure))
-            cost = [] if study.costs is None else [study.costs.show(one.cost)]
-            figures = [f"{one.score(study.measure):.4f}", f"{low:.3f}–{high:.3f}"]
-            name = one.name + " ← chosen" * chosen
-            rows.append([str(one.n_features), *cost, *figures, name])
-    heads = ["features", *(["cost"] if study.costs else []), study.measure, "interval", "model"]
-    console.print(screen.plain_table(*heads, rows=rows, justify="left"))
-    where = "cross-validation" if study.validation is study.training else "validation and training"
-    console.print(
-        f"{study.measure} on {where} queries that a model was not fitted to, with its 95% "
-        "interval over queries",
-        style="dim",
-    )
+    rows, _, chosen, _ = front_rows(study)
+    front = [row for row in rows if row["model"] >= 0]
+    step, table = max(1, -(-len(front) // SHOWN_MODELS)), []
+    for at, row in enumerate(front):
+        if at % step == 0 or at == chosen:
+            cost = [] if study.costs is None else [f"{row['cost']:g}"]
+            figures = [f"{row['value']:.4f}", f"{row['low']:.3f}–{row['high']:.3f}"]
+            name = row["name"] + " ← chosen" * (at == chosen)
+            table.append([str(row["features"]), *cost, *figures, name])
+    heads = ["features", study.measure, "interval", "model"]
+    if study.costs is not None:
+        heads.insert(1, "cost")
+    console.print(screen.plain_table(*heads, rows=table, justify="left"))
+    console.print(f"95% intervals over queries. {study.judged_on}", style="dim")
     console.print()
 
 
@@ -299,7 +276,7 @@ def report(
     title : TEXT
         Heading of the page.
     costs : FILE
-        Cost of each feature: CSV with lines such as bm25,0.2ms.
+        Cost of each feature: CSV with lines such as bm25,0.2.
     alphas : N >= 0
         Number of models along the regularisation path to show; 0 skips them.
     subsamples : N >= 0
@@ -314,6 +291,7 @@ def report(
         from leanrank.metrics import parse_measures
         from leanrank.model import load_model
         from leanrank.report import study_of_model, with_path, with_stability
+        from leanrank.selection.costs import read_costs
 
         fitted = load_model(model)
         files = {"training": train, "validation": vali} | ({} if test is None else {"test": test})
@@ -322,7 +300,6 @@ def report(
             say(f"Reading {file}")
             sets[name] = read_data(file, format, read, model=fitted)
         say("Measuring")
-        called = fitted.feature_names or sets["training"].feature_names
         names = [measure.name for measure in parse_measures(measures)]
         study = study_of_model(
             fitted,
@@ -331,7 +308,7 @@ def report(
             measure=names[0],
             measures=names,
             convention=convention,
-            costs=read_costs(costs, called, sets["training"].n_features),
+            costs=None if costs is None else read_costs(costs),
         )
         if alphas:
             say("Following its path")

@@ -185,8 +185,6 @@ class Path:
         With curves, what ``coefs`` weigh.
     template : ranker or None
         What the path was made with: it knows the features, and has no weights.
-    normalizer : Normalizer or None
-        What the features were seen through; part of every model.
 
     Examples
     --------
@@ -207,7 +205,6 @@ class Path:
     measures: dict[str, FloatArray] = field(default_factory=dict)
     ramps: RampColumns | None = None
     template: Any = field(default=None, compare=False)
-    normalizer: Any = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.alphas)
@@ -255,8 +252,6 @@ class Path:
         """Return one of the models, chosen as in ``ranker``; ``more`` are parameters of a model."""
         if self.template is not None and not more:
             return self.ranker(which).to_model()
-        if self.normalizer is not None:
-            more["normalizer"] = self.normalizer.to_dict()
         return weights_model(self.coefs[self._position(which)], self.ramps, **more)
 
     def _position(self, which: int | str | None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from leanrank._files import atomic_write
 from leanrank._typing import FloatArray, IntArray
 from leanrank._version import __version__
-from leanrank.data.ranking_data import RankingData, counted, feature_name
+from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.metrics.judge import better_sign
 from leanrank.plots import charts
 from leanrank.plots.curve_charts import LAYERS, ROOM, curve_parts, heights, one_curve
@@ -134,7 +134,7 @@ def report_contents(
         "higher": {name: better_sign(name) > 0 for name in measures},
         "named": study.feature_names is not None,
         "convention": study.convention,
-        "judged": _judged(study),
+        "judged": study.judged_on.replace(measure, head(measure)),
         "part": "cross-validation" if study.validation is study.training else "validation",
         "chosen": next(at for at, one in enumerate(models) if one is study.chosen),
         "n_candidates": len(study.candidates),
@@ -193,7 +193,7 @@ def _model_entry(
         "name": one.name,
         "features": one.n_features,
         "of": one.model.n_features,
-        "cost": None if study.costs is None else study.costs.show(one.cost),
+        "cost": None if study.costs is None else brief(one.cost, 6),
         "kind": "linear" if one.model.is_linear else "curves",
         "curves": _terms(one, study, densities),
         "score": score,
@@ -219,11 +219,7 @@ def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str,
         for part in level_parts(one.model, study.training, most=MOST_CURVES)
     }
     for part in surface_parts(one.model, study.training, most=MOST_PAIRS):
-        panels = surface_panels(part, _FILL)
-        charts |= {
-            name if name == part["feature"] else f"{part['feature']}: {name}": panel
-            for name, panel in panels.items()
-        }
+        charts |= surface_panels(part, _FILL)
     others = [
         {"title": name, "spec": _spec(finished(chart, _FILL, chart.height))}
         for name, chart in charts.items()
@@ -242,24 +238,6 @@ def _today() -> str:
     """Return the date, or that of ``SOURCE_DATE_EPOCH`` where pages are to be the same bytes."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     return time.strftime("%Y-%m-%d", time.gmtime(int(given) if given.isdigit() else None))
-
-
-def _judged(study: Study) -> str:
-    """Describe the queries on which the front is judged, and other models beside the chosen one."""
-    said = ["Judged on " + counted(study.validation.n_queries, "query", "queries")]
-    if study.validation is study.training:
-        said[0] += ", each by a model that was fitted without it."
-    elif study.measure in study.chosen.training_values:
-        n_training = counted(study.training.n_queries, "training query", "training queries")
-        said[0] += f" of the validation part and on {n_training}, each of these by a model that "
-        said[0] += "was fitted without it."
-    else:
-        said[0] += " of the validation part."
-    if study.leanness is not None:
-        said.append(f"The best of any size, {study.leanness}.")
-    if study.beside_default is not None:
-        said.append(f"LeanRanker's best, {study.beside_default}.")
-    return " ".join(said).replace(study.measure, head(study.measure))
 
 
 def _data_summary(

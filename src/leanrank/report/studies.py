@@ -18,10 +18,10 @@ from leanrank.data.scaling.normalizers import normalizer_from_dict
 from leanrank.errors import InputError
 from leanrank.model.model import Model
 from leanrank.rankers.path import Path
-from leanrank.registry import SYSTEMS, classes
+from leanrank.registry import SYSTEMS, AlphaPath, classes
 from leanrank.selection.candidate import Candidate, describe
-from leanrank.selection.costs import Costs
-from leanrank.selection.engine import Split
+from leanrank.selection.costs import feature_costs
+from leanrank.selection.engine import Split, fitted
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 from leanrank.selection.study import Study
 from leanrank.selection.systems import fit_system
@@ -29,7 +29,7 @@ from leanrank.selection.systems import fit_system
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
 """Baselines that every model should beat, with the names that are shown."""
 
-LEAST_POINTS = 5
+LEAST_POINTS = 3
 """Least number of strengths at which the candidates of a search are drawn as a path."""
 
 
@@ -41,7 +41,7 @@ def study_of_model(
     measure: str = "ndcg@10",
     measures: Sequence[str] = ("ndcg@10", "map"),
     convention: str = "standard",
-    costs: Costs | None = None,
+    costs: Any = None,
     history: Sequence[Mapping[str, Any]] | None = None,
 ) -> Study:
     """Measure a model and simple baselines on validation data.
@@ -56,7 +56,7 @@ def study_of_model(
     measure, convention : str
     measures : sequence of str
         What else to measure.
-    costs : Costs, optional
+    costs : array-like or dict by feature, optional
     history : list of dict, optional
         A learning curve.
 
@@ -78,7 +78,10 @@ def study_of_model(
     split = Split(training, validation, measure, convention, normalizer=normalizer)
     algorithm = str(model.provenance.get("algorithm", type(model).__name__))
     parameters = _telling(algorithm, dict(model.provenance.get("parameters") or {}))
-    one = _candidate(split, algorithm, parameters, model, names, costs)
+    called = model.feature_names or training.feature_names
+    costs = feature_costs(costs, called, training.n_features)
+    values = split.judge.per_query(validation, model.predict(validation), names)
+    one = Candidate.of(algorithm, parameters, model, values, costs)
     return Study(
         measure=measure,
         convention=convention,
@@ -87,7 +90,7 @@ def study_of_model(
         training=training,
         validation=validation,
         measures=names,
-        feature_names=model.feature_names or training.feature_names,
+        feature_names=called,
         costs=costs,
         baselines=measure_baselines(split, names),
         history=history,
@@ -154,37 +157,24 @@ def with_path(study: Study, *, n_alphas: int = 30) -> Study:
 
     A study whose ranker has no path, or whose path has no start, is returned unchanged.
     """
-    ranker = _ranker_of(study.chosen)
+    ranker, chosen, split = _ranker_of(study.chosen), study.chosen, study.split
     follow = getattr(ranker, "path", None)
     if follow is None or "n_alphas" not in inspect.signature(follow).parameters:
         return study  # nothing enters one by one along a ridge
+    found = list(study.candidates)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            path: Path = follow(study.split.scaled[0], n_alphas=n_alphas)
+            path = list(fitted(AlphaPath(n_alphas=n_alphas), ranker, split))
     except InputError:  # such as a penalty without a strength at which everything is zero
         return study
-    path = replace(path, template=None, normalizer=study.normalizer)  # models of raw features
-    found = list(study.candidates)
-    algorithm, about = study.chosen.algorithm, (study.measures, study.costs)
-    for at, alpha in enumerate(path.alphas.tolist()):
-        if path.coefs[at].any():
-            model = path.model(at, feature_names=study.feature_names)
-            parameters = {**study.chosen.parameters, "alpha": alpha}
-            found.append(_candidate(study.split, algorithm, parameters, model, *about))
-    return replace(study, candidates=found, path=path)
-
-
-def _candidate(
-    split: Split,
-    algorithm: str,
-    parameters: Mapping[str, Any],
-    model: Model,
-    measures: Sequence[str],
-    costs: Costs | None,
-) -> Candidate:
-    values = split.judge.per_query(split.validation, model.predict(split.validation), measures)
-    return Candidate.of(algorithm, parameters, model, values, costs)
+    for own, model, scores in path:
+        if model.n_nonzero and np.isfinite(scores).all():
+            values = split.judge.per_query(study.validation, scores, study.measures)
+            parameters = {**chosen.parameters, **own}
+            joined = split.joined(model).replace(feature_names=study.feature_names)
+            found.append(Candidate.of(chosen.algorithm, parameters, joined, values, study.costs))
+    return replace(study, candidates=found)
 
 
 def _ranker_of(one: Candidate) -> Any:
@@ -235,18 +225,15 @@ def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[s
     Where that is the training part itself, every query is judged by baselines that were fitted
     without it, as the models are.
     """
-    data, fitted = split.validation, fit_baselines(split)
-    if data is not split.train:
-        scores = {name: one.predict(data) for name, one in fitted.items()}
-    else:
-        scores = {name: np.zeros(len(data)) for name in fitted}
-        n_folds = min(5, data.n_queries)
-        for fold in whole_query_folds(data, QueryKFold(n_folds)) if n_folds > 1 else []:
-            held_out = data.queries[fold.test]
-            part = replace(split, train=data.queries[fold.train], validation=held_out)
-            rows = np.repeat(fold.test, np.diff(data.query_ptr))
-            for name, one in zip(fitted, fit_baselines(part).values(), strict=False):
-                scores[name][rows] = one.predict(held_out)
+    data, models = split.validation, fit_baselines(split)
+    scores = {name: one.predict(data) for name, one in models.items()}
+    n_folds = min(5, data.n_queries) if data is split.train else 0
+    for fold in whole_query_folds(data, QueryKFold(n_folds)) if n_folds > 1 else []:
+        held_out = data.queries[fold.test]
+        part = replace(split, train=data.queries[fold.train], validation=held_out)
+        rows = np.repeat(fold.test, np.diff(data.query_ptr))
+        for name, one in zip(models, fit_baselines(part).values(), strict=False):
+            scores[name][rows] = one.predict(held_out)
     return {name: split.judge.per_query(data, each, measures) for name, each in scores.items()}
 
 
@@ -266,26 +253,20 @@ def fit_baselines(split: Split) -> dict[str, Any]:
 
 
 def known_path(study: Study) -> Path | None:
-    """Return the path of a study, or one of those of its candidates that lie on the chosen one's.
-
-    None if these are few, or not linear.
-    """
+    """Return the path of those candidates that lie on the chosen one's; None if they are few."""
     points: dict[float, Candidate] = {}
     for one in study.candidates:
-        if is_on_path(one, study.chosen) and one.model.is_linear:
+        if is_on_path(one, study.chosen):
             points.setdefault(one.parameters["alpha"], one)
-    if study.path is not None or len(points) < LEAST_POINTS:
-        return study.path
+    if len(points) < LEAST_POINTS:
+        return None
     alphas = np.array(sorted(points, reverse=True))
+    weights = np.zeros((len(alphas), study.training.n_features))
     unknown = np.full(len(alphas), np.nan)
-    return Path(
-        alphas=alphas,
-        coefs=np.array([points[alpha].model.coef for alpha in alphas.tolist()]),
-        dual_gaps=unknown,
-        objectives=unknown,
-        n_iters=np.zeros(len(alphas), dtype=np.int64),
-        normalizer=study.normalizer,
-    )
+    for row, alpha in zip(weights, alphas.tolist(), strict=True):
+        model = points[alpha].model
+        row[model.indices] = model.values
+    return Path(alphas, weights, unknown, unknown, np.zeros(len(alphas), dtype=np.int64))
 
 
 def is_on_path(one: Candidate, chosen: Candidate) -> bool:

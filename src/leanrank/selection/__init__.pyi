@@ -9,7 +9,6 @@ from .candidate import choose as choose
 from .candidate import pareto_front as pareto_front
 from .compare import ComparedSet as ComparedSet
 from .compare import compare_systems as compare_systems
-from .costs import Costs as Costs
 from .cross_validation import CrossValidation as CrossValidation
 from .cross_validation import cross_validate_path as cross_validate_path
 from .engine import Split as Split

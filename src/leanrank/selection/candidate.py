@@ -16,7 +16,6 @@ from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
 from leanrank.metrics.judge import as_good_as, better_sign, check_rule, mean_of
-from leanrank.selection.costs import Costs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,12 +83,12 @@ class Candidate:
         parameters: Mapping[str, Any],
         model: Any,
         values: Mapping[str, FloatArray],
-        costs: Costs | None = None,
+        costs: FloatArray | None = None,
         **more: Any,
     ) -> Candidate:
         """Return a candidate that is named by its parameters and costs 1 per feature by default."""
         name, size = describe(algorithm, parameters), model.n_nonzero
-        cost = float(size) if costs is None else costs.of(model.indices)
+        cost = float(size) if costs is None else float(costs[model.indices].sum())
         return cls(name, algorithm, parameters, model, values, size, cost, **more)
 
     @property
@@ -120,21 +119,14 @@ class Candidate:
         return self._scores[measure]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures().items())
+        figures = self.means
+        if self.training_values:  # a choice goes by all queries that judge
+            figures = {
+                f"{m} (validation and training)": self.score(m) for m in self.training_values
+            }
+            figures |= {f"{name} (validation)": mean for name, mean in self.means.items()}
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
         return f"Candidate: {self.name}, {counted(self.n_features, 'feature')}, {shown}"
-
-    def figures(self) -> dict[str, float]:
-        """Return its scores and means by what they are called in tables.
-
-        Where training queries judge as well, a measure has two: over all queries that judge, which
-        the choice goes by, and over the validation queries.
-        """
-        if not self.training_values:
-            return self.means
-        both = {
-            f"{name} (validation and training)": self.score(name) for name in self.training_values
-        }
-        return both | {f"{name} (validation)": mean for name, mean in self.means.items()}
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:

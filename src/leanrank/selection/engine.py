@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import FloatArray
 from leanrank.data.matrices import stacked
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError
@@ -202,7 +202,6 @@ def fitted(
     split: Split,
     *,
     alone: bool = False,
-    columns: IntArray | None = None,
 ) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
     """Fit on the training data; yield each model with its parameters and validation scores.
 
@@ -216,8 +215,6 @@ def fitted(
     alone : bool
         Whether a ranker that stops by held-out queries gets some of its own instead of the
         validation data, because these judge.
-    columns : array of int, optional
-        Fit to these features only; the models are of all features.
 
     Yields
     ------
@@ -228,8 +225,7 @@ def fitted(
     scores : array
         Of the validation data; NaN where they are too large for a number.
     """
-    train, held_out = split.scaled
-    data = train if columns is None else some_columns(train, columns)
+    data, held_out = split.scaled
     weights, scorer = split.weights, None
     if not isinstance(sweep, Fits):
         made = _path_models(sweep, ranker, data, weights)
@@ -240,10 +236,8 @@ def fitted(
             fit_beside(ranker, data, held_out, **weights)
         else:
             ranker.fit(data, **weights)
-        made, scorer = [({}, ranker.to_model())], ranker if columns is None else None
+        made, scorer = [({}, ranker.to_model())], ranker
     for own, model in made:
-        if columns is not None:
-            model = placed(model, columns, train.n_features)
         try:
             scores = (model if scorer is None else scorer).predict(held_out)
         except InputError:  # too large for a number: such a model is not chosen
@@ -327,18 +321,6 @@ def _rounds(ranker: Any, data: RankingData, n_folds: int, **weights: Any) -> dic
             return {"patience": None, **(n_rounds if ranker.n_iter_ else {})}
     # too few queries to judge by
     return {} if getattr(ranker, "_stops_by_training", False) else {"patience": None}
-
-
-def placed(model: Model, columns: IntArray, n_features: int) -> Model:
-    """Return a model of some columns as one of all features."""
-    curves = {int(columns[at]): curve for at, curve in model.curves.items()}
-    pairs = {(int(columns[a]), int(columns[b])): each for (a, b), each in model.surfaces.items()}
-    return Model(n_features, curves, surfaces=pairs)
-
-
-def some_columns(data: RankingData, columns: IntArray) -> RankingData:
-    """Return a data set with some of its features only."""
-    return data.replace(X=data.X[:, columns], feature_names=None)
 
 
 def joined_sets(*parts: RankingData) -> RankingData:

@@ -24,7 +24,6 @@ from leanrank.errors import InputError
 from leanrank.model.model import Model
 from leanrank.model.provenance import to_json_values
 from leanrank.selection.candidate import Candidate
-from leanrank.selection.costs import Costs
 
 VERSION = 4
 
@@ -159,7 +158,7 @@ def to_entry(one: Candidate) -> dict[str, Any]:
     }
 
 
-def from_entry(entry: Mapping[str, Any], source: str, costs: Costs | None) -> Candidate:
+def from_entry(entry: Mapping[str, Any], source: str, costs: FloatArray | None) -> Candidate:
     """Return a candidate from what ``to_entry`` gave; ``source`` is the file, for messages."""
     model = Model.from_dict(entry["model"], source)
     each = {part: {name: unpack(v) for name, v in entry[part].items()} for part in _VALUES}

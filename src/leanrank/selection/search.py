@@ -28,8 +28,6 @@ class Progress:
     share : float
         How much of the budget is used, 0 to 1.
     trials : int
-    seconds : float
-        Used so far without compiling, runs before a restart included.
     best : Candidate or None
         What would be chosen now.
     """
@@ -37,7 +35,6 @@ class Progress:
     doing: str
     share: float
     trials: int
-    seconds: float
     best: Candidate | None
 
 
@@ -102,7 +99,7 @@ class Search:
     ) -> None:
         """Run a trial; one that fails must not end the search."""
         best = self.task.best(self.candidates)
-        progress(Progress(name, self._share(), self.n_done, self._seconds(), best))
+        progress(Progress(name, self._share(), self.n_done, best))
         entry = {"trial": self.n_done, "name": name, "at": self.at}
         entry["setting"] = to_json_values(setting)
         started, found = _fitting_clock(), []

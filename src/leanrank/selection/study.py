@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.metrics.judge import better_sign
@@ -20,8 +17,6 @@ from leanrank.selection.engine import Split
 
 if TYPE_CHECKING:
     from leanrank.model.model import Model
-    from leanrank.rankers.path import Path
-    from leanrank.selection.costs import Costs
 
 
 class Difference(NamedTuple):
@@ -63,12 +58,10 @@ class Study:
     measures : tuple of str
         All that were measured, the reported one first.
     feature_names : tuple of str or None
-    costs : Costs or None
+    costs : array or None
         What features cost; None: 1 each.
     baselines : dict of str to (dict of str to array)
         By name, each measure on every query of ``validation``.
-    path : Path or None
-        The models of the chosen one's ranker at all strengths, if they are known.
     history : list of dict or None
         A learning curve.
     stability : object or None
@@ -80,8 +73,8 @@ class Study:
         Why features were normalised or not, if that was not asked for.
     not_tried : tuple of str
         Systems that a search had no time for.
-    skipped : dict of str to str
-        Systems that cannot be tried on the data, and what they need.
+    skipped : tuple of str
+        Systems that cannot be tried on the data, since these have missing values.
     problems : dict of str to str
         Systems that failed, and why.
     interrupted : bool
@@ -100,16 +93,15 @@ class Study:
     validation: RankingData
     measures: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
-    costs: Costs | None = None
+    costs: FloatArray | None = None
     baselines: Mapping[str, Mapping[str, FloatArray]] = field(default_factory=dict)
-    path: Path | None = None
     history: Sequence[Mapping[str, Any]] | None = None
     stability: Any = None
     draws: Sequence[Model] = ()
     normalizer: Any = None
     scale_reason: str = ""
     not_tried: tuple[str, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
     default: Candidate | None = None
@@ -150,6 +142,24 @@ class Study:
         """The chosen model beside ``default``; None if it is that one, or if there is none."""
         return self._beside([] if self.default is None else [self.default])
 
+    @property
+    def judged_on(self) -> str:
+        """The queries that judge the front, and other models beside the chosen one, as text."""
+        said = "Judged on " + counted(self.validation.n_queries, "query", "queries")
+        if self.validation is self.training:
+            said += ", each by a model that was fitted without it."
+        elif self.measure in self.chosen.training_values:
+            n_training = counted(self.training.n_queries, "training query", "training queries")
+            said += f" of the validation part and on {n_training}, each of these by a model that "
+            said += "was fitted without it."
+        else:
+            said += " of the validation part."
+        if self.leanness is not None:
+            said += f" The best of any size, {self.leanness}."
+        if self.beside_default is not None:
+            said += f" LeanRanker's best, {self.beside_default}."
+        return said
+
     def _beside(self, others: Sequence[Candidate]) -> Difference | None:
         """Compare with the best of others that the same queries judge; None without another."""
         sign = better_sign(self.measure)
@@ -163,28 +173,8 @@ class Study:
         error = float(gain.std() / np.sqrt(len(gain)))
         return Difference(best, float(gain.mean()), error, self.measure)
 
-    def report(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        test: Any = None,
-        title: str | None = None,
-    ) -> None:
-        """Write the study as one HTML page; see ``leanrank.report.write_report``."""
-        import_module("leanrank.report").write_report(self, path, test=test, title=title)
-
     def __repr__(self) -> str:
         return (
             f"Study: {len(self.candidates)} candidates by {self.choose_by} ({self.convention}), "
             f"{len(self.front)} on the front, chosen: {self.chosen.name}"
         )
-
-    def _repr_html_(self) -> str:
-        heads = list(dict.fromkeys(name for one in self.front for name in one.figures()))
-        rows = []
-        for one in self.front:
-            figures = one.figures()
-            shown = [f"{figures[name]:.4f}" if name in figures else "" for name in heads]
-            rows.append(["→ " * (one is self.chosen) + one.name, f"{one.n_features}", *shown])
-        note = f"{len(self.candidates)} candidates, the front by {self.choose_by}, → the chosen one"
-        return html_table("Study", note, ["model", "features", *heads], rows)

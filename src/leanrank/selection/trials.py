@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import BoolArray, FloatArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.execution import make_executor
 from leanrank.metrics.judge import Judge, better_sign, ranks_something
 from leanrank.model import Model
-from leanrank.registry import Fits, Front, Space
+from leanrank.registry import Front, Space
 from leanrank.selection.candidate import Candidate, within_limits
-from leanrank.selection.costs import Costs
 from leanrank.selection.engine import (
     Split,
     fitted,
@@ -52,7 +51,7 @@ class Task:
     training_measures : tuple of str
         Those that are measured on the training queries as well: what a choice can go by.
     convention : str
-    costs : Costs or None
+    costs : array or None
     n_jobs : int
         Threads; nothing depends on it.
     scale : str or None
@@ -75,7 +74,7 @@ class Task:
     measures: tuple[str, ...] = ("ndcg@10",)
     training_measures: tuple[str, ...] = ("ndcg@10",)
     convention: str = "standard"
-    costs: Costs | None = None
+    costs: FloatArray | None = None
     n_jobs: int | None = 1
     scale: str | None = None
     gain_weight: FloatArray | None = None
@@ -247,7 +246,16 @@ def fit_support(task: Task, chosen: Candidate) -> Model:
     both = replace(task.whole, train=joined_sets(task.training, task.validation))
     ranker = make_ranker(Space(algorithm), parameters, task.judge)
     columns = chosen.model.indices
+    data = both.scaled[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _, model, _ = next(fitted(Fits(stop_early=False), ranker, both, columns=columns))
+        part = ranker.fit(data.replace(X=data.X[:, columns], feature_names=None)).to_model()
+    model = placed(part, columns, data.n_features)
     return both.joined(model, ranker, parameters) if model.n_nonzero else chosen.model
+
+
+def placed(model: Model, columns: IntArray, n_features: int) -> Model:
+    """Return a model of some columns as one of all features."""
+    curves = {int(columns[at]): curve for at, curve in model.curves.items()}
+    pairs = {(int(columns[a]), int(columns[b])): each for (a, b), each in model.surfaces.items()}
+    return Model(n_features, curves, surfaces=pairs)

@@ -19,7 +19,7 @@ from leanrank.rankers import get_ranker
 from leanrank.rankers.inputs import as_data, grouped_gains
 from leanrank.registry import SYSTEMS, Fits, Front, get_system
 from leanrank.selection.candidate import choose
-from leanrank.selection.costs import Costs
+from leanrank.selection.costs import feature_costs
 from leanrank.selection.journal import Journal
 from leanrank.selection.search import Progress, Search
 from leanrank.selection.study import Study
@@ -41,7 +41,7 @@ def tune(
     max_cost: float | None = None,
     min_measure: Mapping[str, float] | None = None,
     rule: str = "best",
-    costs: Costs | None = None,
+    costs: Any = None,
     systems: Sequence[str] | None = None,
     budget: float | None = None,
     trials: int | None = None,
@@ -76,8 +76,9 @@ def tune(
         What else to measure.
     max_features, max_cost, min_measure, rule : optional
         As for ``leanrank.selection.choose``.
-    costs : Costs, optional
-        What features cost; 1 each by default.
+    costs : array-like or dict by feature, optional
+        What features cost, in one unit; ``"*"`` is for all that a dict does not name. 1 each by
+        default.
     systems : sequence of str, optional
         What to try, in this order; by default those of the registry with a tuning space, quick
         ones first.
@@ -129,10 +130,9 @@ def tune(
     if gains is not None and refit == "both":
         raise InputError("refit='both' has no gain_weight for validation documents: leave it out")
     names = default_systems() if systems is None else list(systems)
-    skipped = {}
+    skipped: tuple[str, ...] = ()
     if systems is None and has_gaps(data.X):
-        needs = "features without missing values"
-        skipped = {name: needs for name in names if not _takes_gaps(name)}
+        skipped = tuple(name for name in names if not _takes_gaps(name))
     names = [name for name in names if name not in skipped]
     choice = scale_wanted(data, scale, curves=all(map(_takes_gaps, names)))
     limits: dict[str, Any] = {"max_features": max_features, "max_cost": max_cost}
@@ -146,7 +146,7 @@ def tune(
         measures=tuple(dict.fromkeys([*chosen_by, *measures])),
         training_measures=chosen_by,
         convention=convention,
-        costs=costs,
+        costs=feature_costs(costs, data.feature_names, data.n_features),
         n_jobs=n_jobs,
         scale=choice.kind,
         gain_weight=gains,
@@ -171,7 +171,7 @@ def tune(
         validation=task.whole.validation,
         measures=task.measures,
         feature_names=data.feature_names,
-        costs=costs,
+        costs=task.costs,
         history=search.history,
         normalizer=task.whole.normalizer,
         scale_reason=choice.reason,
@@ -218,7 +218,7 @@ def _settings(
         **{name: getattr(task, name) for name in plain},
         "systems": list(systems),
         "min_measure": min_measure,
-        "costs": None if task.costs is None else [task.costs.unit, *task.costs.each.tolist()],
+        "costs": None if task.costs is None else task.costs.tolist(),
     }
 
 
