@@ -94,8 +94,9 @@ def test_plot_draws_each_result(data, path, study):
 @pytest.mark.parametrize(
     ("thing", "sentence"),
     [
-        (3, "a int cannot be drawn"),
-        ([], "a list cannot be drawn"),
+        (3, "an object of type int cannot be drawn: give a study, a path"),
+        ([], "an object of type list cannot be drawn"),
+        (Model.from_coef([1.0]).explain([[1.0]]), "of type Explanation cannot be drawn: give"),
         (Model.from_coef([1.0]), "drawn on documents"),
     ],
 )

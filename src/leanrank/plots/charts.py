@@ -78,8 +78,8 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
     if isinstance(thing, Sequence) and thing and isinstance(thing[0], dict):
         return learning_curve(thing, **options)
     raise InputError(
-        f"a {type(thing).__name__} cannot be drawn: give a study, a path, a model, a fitted "
-        "ranker or its history_"
+        f"an object of type {type(thing).__name__} cannot be drawn: give a study, a path, a model, "
+        "a fitted ranker, or the history_ of one"
     )
 
 
