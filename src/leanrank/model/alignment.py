@@ -13,6 +13,7 @@ from leanrank.data.grouping import as_matrix
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.errors import InputError, LeanrankError, ModelError, first_repeated
 from leanrank.model.curves import Curve
+from leanrank.model.scoring import dense
 from leanrank.model.terms import Levels
 
 if TYPE_CHECKING:
@@ -29,10 +30,9 @@ class Table:
     """
 
     names: tuple[str, ...] | None
-    width: int
+    shape: tuple[int, int]
     matrix: Matrix = None
     column: Callable[[int], Any] | None = None
-    n_rows: int = 0
     categories: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -40,21 +40,20 @@ class Table:
         """Wrap the caller's data."""
         if isinstance(X, RankingData):
             known = getattr(X, "categories", None) or {}
-            return cls(X.feature_names, X.n_features, X.X, n_rows=len(X), categories=known)
+            return cls(X.feature_names, X.X.shape, X.X, categories=known)
         if hasattr(X, "collect") and not hasattr(X, "shape"):
             raise ModelError(f"{type(X).__name__} holds no data yet: collect it first")
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         if columns is not None:
             labels = tuple(columns)
-            twice = first_repeated(labels)
-            if twice is not None:
+            if (twice := first_repeated(labels)) is not None:
                 raise ModelError(f"the column {twice!r} occurs twice: names must be distinct")
             names = labels if all(isinstance(name, str) for name in labels) else None
-            return cls(names, len(labels), column=lambda at: X[labels[at]], n_rows=X.shape[0])
+            return cls(names, X.shape, column=lambda at: X[labels[at]])
         if not hasattr(X, "tocsr") and (cells := _objects(X)) is not None:
-            return cls(None, cells.shape[1], column=lambda at: cells[:, at], n_rows=len(cells))
+            return cls(None, cells.shape, column=lambda at: cells[:, at])
         matrix = as_matrix(X)
-        return cls(None, matrix.shape[1], matrix=matrix)
+        return cls(None, matrix.shape, matrix)
 
     def take(self, model: Model, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
         """Return a matrix and the columns in it that are the model's features ``wanted``, in order.
@@ -64,12 +63,12 @@ class Table:
         """
         places = self._places(model, wanted)
         if self.column is None and not self.categories:
-            if np.array_equal(places, np.arange(self.width)):
+            if np.array_equal(places, np.arange(self.shape[1])):
                 return self.matrix, None
             if (places >= 0).all():
                 return self.matrix, places
             return _with_zeros(self.matrix, places), None
-        out = np.zeros((self.n_rows, len(places)))
+        out = np.zeros((self.shape[0], len(places)))
         for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
             if at >= 0:
                 out[:, to] = self._numbers(model.curves.get(feature), at)
@@ -78,9 +77,9 @@ class Table:
     def _places(self, model: Model, wanted: IntArray) -> IntArray:
         """Where each wanted feature is here; -1 for one that is absent and has no weight."""
         if model.feature_names is None or self.names is None:
-            if self.width != model.n_features:
+            if self.shape[1] != model.n_features:
                 raise ModelError(
-                    f"the model has {model.n_features} features but the data have {self.width}: "
+                    f"the model has {model.n_features} features but the data have {self.shape[1]}: "
                     "give the same features in the same order, or name them on both sides"
                 )
             return wanted
@@ -137,7 +136,7 @@ def _scaled(model: Model, matrix: Matrix, qid: Any) -> Matrix:
     """Return scaled features; no scaler reads or changes a category."""
     categories = [at for at, one in model.curves.items() if isinstance(one, Levels)]
     if categories:
-        matrix = np.array(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+        matrix = dense(matrix).copy()
         levels = matrix[:, categories]
         matrix[:, categories] = 0.0
     try:
@@ -165,8 +164,7 @@ def fill_gaps(X: Matrix, fill: Mapping[int, float]) -> Matrix:
 def used_features(model: Model, data: Any) -> FloatArray:
     """Return documents × the features that a model reads: a dense copy, unscaled."""
     matrix, columns = Table.of(data).take(model, model.indices)
-    taken = matrix if columns is None else matrix[:, columns]
-    return np.array(taken if isinstance(taken, np.ndarray) else taken.toarray(), np.float64)
+    return np.array(dense(matrix, columns), np.float64)
 
 
 def _objects(X: Any) -> AnyArray | None:
@@ -177,25 +175,17 @@ def _objects(X: Any) -> AnyArray | None:
         cells = np.asarray(X)
     except ValueError:  # rows of different lengths: what reads numbers says so
         return None
-    if cells.ndim != 2 or cells.dtype.kind not in "OUT":
-        return None
-    return np.array(X, dtype=object)
+    return np.array(X, dtype=object) if cells.ndim == 2 and cells.dtype.kind in "OUT" else None
 
 
 def _with_zeros(matrix: Matrix, places: IntArray) -> Matrix:
-    present = np.flatnonzero(places >= 0)
+    """Return columns by their places, of which -1 is a column of zeros."""
     if isinstance(matrix, np.ndarray):
-        out = np.zeros((matrix.shape[0], len(places)), dtype=matrix.dtype)
-        out[:, present] = matrix[:, places[present]]
-        return out
-    from scipy.sparse import csr_array
+        return np.pad(matrix, ((0, 0), (0, 1)))[:, places]
+    from scipy.sparse import csr_array, hstack
 
-    taken = csr_array(matrix[:, places[present]])
-    out = csr_array(
-        (taken.data, present[taken.indices], taken.indptr), shape=(matrix.shape[0], len(places))
-    )
-    out.sort_indices()
-    return out
+    zeros = csr_array((matrix.shape[0], 1), dtype=matrix.dtype)
+    return hstack([matrix, zeros], format="csr")[:, places].sorted_indices()
 
 
 def _listed(names: list[str], most: int = 5) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from leanrank._display import html_table, printable, printable_lines
 from leanrank._numbers import is_whole
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import counted
 from leanrank.errors import InputError
 
@@ -66,28 +64,6 @@ class Explanation:
     query_ids: AnyArray
     doc_ids: AnyArray | None = None
 
-    @classmethod
-    def of(
-        cls,
-        scores: FloatArray,
-        contributions: FloatArray,
-        features: Sequence[Any],
-        qid: Any = None,
-        doc_ids: AnyArray | None = None,
-    ) -> Explanation:
-        """Put the parts together, documents grouped by query."""
-        grouping = group_rows(qid, len(scores))
-        rows = np.arange(len(scores))
-        return cls(
-            scores=scores,
-            contributions=contributions,
-            features=tuple(features),
-            query_ptr=np.asarray(grouping.query_ptr),
-            rows=rows if grouping.order is None else np.asarray(grouping.order),
-            query_ids=grouping.query_ids,
-            doc_ids=doc_ids,
-        )
-
     def __len__(self) -> int:
         """Count the documents."""
         return len(self.scores)
@@ -95,8 +71,7 @@ class Explanation:
     def ranked(self, query: int = 0) -> IntArray:
         """Return the rows of the query at a position, best first; ties keep the row order."""
         inside = self.rows[self.query_ptr[query] : self.query_ptr[query + 1]]
-        ranked: IntArray = inside[np.argsort(-self.scores[inside], kind="stable")]
-        return ranked
+        return np.asarray(inside[np.argsort(-self.scores[inside], kind="stable")])
 
     def why(self, above: int | str, below: int | str) -> Difference:
         """Return which features put one document above another, by row or by document id.
@@ -112,12 +87,9 @@ class Explanation:
             )
         change = self.contributions[above] - self.contributions[below]
         order = np.argsort(-np.abs(change), kind="stable")
-        return Difference(
-            above=self._label(above),
-            below=self._label(below),
-            scores=(float(self.scores[above]), float(self.scores[below])),
-            differences={self.features[at]: float(change[at]) for at in order.tolist()},
-        )
+        scores = float(self.scores[above]), float(self.scores[below])
+        differences = {self.features[at]: float(change[at]) for at in order.tolist()}
+        return Difference(self._label(above), self._label(below), scores, differences)
 
     @property
     def variance_shares(self) -> FloatArray:
@@ -139,8 +111,7 @@ class Explanation:
         variance = float(np.einsum("i,i->", total, total))
         if variance == 0:
             return np.zeros(parts.shape[1])
-        shares: FloatArray = np.einsum("ij,i->j", inside, total) / variance
-        return shares
+        return np.asarray(np.einsum("ij,i->j", inside, total) / variance)
 
     def __repr__(self) -> str:
         n_queries = len(self.query_ids)
@@ -170,15 +141,12 @@ class Explanation:
             "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
             for row in cells
         ]
-        hidden = [
-            counted(more, *words)
-            for more, *words in (
-                (len(ranked) - len(shown), "document"),
-                (len(self.features) - len(columns), "feature"),
-                (len(self.query_ids) - 1, "query", "queries"),
-            )
-            if more > 0
-        ]
+        more = (
+            (len(ranked) - len(shown), "document"),
+            (len(self.features) - len(columns), "feature"),
+            (len(self.query_ids) - 1, "query", "queries"),
+        )
+        hidden = [counted(n, *words) for n, *words in more if n > 0]
         return [*lines, f"  … and {', '.join(hidden)} more"] if hidden else lines
 
     def _row(self, document: Any) -> int:

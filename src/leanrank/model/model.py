@@ -9,24 +9,23 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
 from leanrank._display import printable
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
+from leanrank.data.grouping import group_rows
 from leanrank.data.ranking_data import RankingData, counted, feature_name
 from leanrank.errors import InputError, ModelError, first_repeated
 from leanrank.execution import cached_property
 from leanrank.model.alignment import prepared
 from leanrank.model.curves import Curve, Line
 from leanrank.model.provenance import plain_json, to_json_values
-from leanrank.model.scoring import TermSum, rank_within_queries
+from leanrank.model.scoring import TermSum, dense, rank_within_queries
 from leanrank.model.terms import Levels, Surface, Term, check_terms, term_name
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from leanrank.model.explain import Explanation
     from leanrank.model.verify import Agreement
 
@@ -246,13 +245,12 @@ class Model:
         from leanrank.model.explain import Explanation
 
         matrix, columns, qid = self.prepared(X, qid)
-        return Explanation.of(
-            self._finite_scores(matrix, columns),
-            self.term_sum.contributions(matrix, columns),
-            self.term_names,
-            qid,
-            X.doc_ids if isinstance(X, RankingData) else None,
-        )
+        scores = self._finite_scores(matrix, columns)
+        parts, names = self.term_sum.contributions(matrix, columns), tuple(self.term_names)
+        groups = group_rows(qid, len(scores))
+        rows = np.arange(len(scores)) if groups.order is None else groups.order
+        ids = X.doc_ids if isinstance(X, RankingData) else None
+        return Explanation(scores, parts, names, groups.query_ptr, rows, groups.query_ids, ids)
 
     def rank(self, X: Any, qid: Any = None) -> IntArray:
         """Rank documents within their query: 1 is the best, ties keep the order of the rows."""
@@ -309,8 +307,8 @@ class Model:
         }
         return {key: value for key, value in parts.items() if value is not None}
 
-    @classmethod
-    def from_dict(cls, document: Any, source: str = "the model") -> Self:
+    @staticmethod
+    def from_dict(document: Any, source: str = "the model") -> Model:
         """Read what ``to_dict`` gives; anything else is a ``leanrank.errors.ModelError``.
 
         ``source`` is what messages call the document: usually a file.
@@ -318,7 +316,7 @@ class Model:
         from leanrank.model.reading import read_document
 
         try:
-            return read_document(document, cls)
+            return read_document(document)
         except ModelError as error:
             raise ModelError(f"{source}: {error}") from error
 
@@ -350,21 +348,17 @@ class Model:
         lines = [f"  {name:<{width}}  {value: .6g}" for name, value in shown]
         if len(self.terms) > len(shown):
             lines.append(f"  … and {len(self.terms) - len(shown):,} more")
-        return "\n".join([self._headline(), *lines])
+        head = f"Model: {self.n_nonzero:,} of {self.n_features:,} features"
+        if n_cuts := sum(len(term.cuts) for term in self.terms.values()):
+            head += f", {counted(n_cuts, 'knot')}"
+        if self.normalizer is not None:
+            head += f", after {printable(self.normalizer.get('kind', 'a'))} normalisation"
+        return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:
         from leanrank.model.explain import weights_html
 
         return weights_html(self)
-
-    def _headline(self) -> str:
-        head = f"Model: {self.n_nonzero:,} of {self.n_features:,} features"
-        n_cuts = sum(len(term.cuts) for term in self.terms.values())
-        if n_cuts:
-            head += f", {counted(n_cuts, 'knot')}"
-        if self.normalizer is not None:
-            head += f", after {printable(self.normalizer.get('kind', 'a'))} normalisation"
-        return head
 
     @cached_property
     def term_sum(self) -> TermSum:
@@ -385,8 +379,7 @@ class Model:
 
     def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
         """Raise with the feature that made the score of a row unusable."""
-        features = matrix[[row]] if columns is None else matrix[[row]][:, columns]
-        values = (features if isinstance(features, np.ndarray) else features.toarray())[0]
+        values = dense(matrix[[row]], columns)[0]
         for at, value in zip(self.indices.tolist(), values.tolist(), strict=True):
             curve = self.curves.get(at)
             absent = np.isnan(value) and (curve is None or curve.missing is not None)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from math import inf, isfinite
-from typing import Any, TypeVar
+from typing import Any
 
 from leanrank.data.matrices import MOST_FEATURES
 from leanrank.errors import FileError, LeanrankError, ModelError, first_repeated
@@ -15,7 +16,6 @@ from leanrank.model.model import Model
 from leanrank.model.provenance import plain_json
 from leanrank.model.terms import Levels, Surface
 
-M = TypeVar("M", bound=Model)
 FORMAT, SCHEMA_VERSION = "leanrank-model", 1
 CURVES: tuple[type[Curve], ...] = (Line, Ramps, Steps, Levels)
 _KINDS = {
@@ -95,7 +95,7 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = 64 * 2**20) -> 
     return Model.from_dict(document, source)
 
 
-def read_document(document: Any, wanted: type[M]) -> M:
+def read_document(document: Any) -> Model:
     """Read a document into a model, which checks that its parts go together."""
     given = shaped(document, dict)
     optional = ("feature_names", "normalizer")  # which may be null
@@ -120,24 +120,27 @@ def read_document(document: Any, wanted: type[M]) -> M:
             raise ModelError(f"{place} is {_shown(given)}, which is not in feature_names")
         return places[given]
 
-    curves = []
-    for at, one in enumerate(root["curves"]):
-        place = f"curves[{at}]"
-        kind = next((kind for kind in CURVES if kind.keys[0] in one), Line)
-        numbers: Any = float if kind is Line else [float]
-        shape = {key: [(str, float)] if kind is Levels else numbers for key in kind.keys}
-        curve = shaped(one, {"feature": object, **shape, "missing?": float}, place)
-        features = feature(curve.pop("feature"), f"{place}.feature")
-        curves.append((features, _made(kind, curve, place)))
-    surfaces = []
-    for at, one in enumerate(root.get("surfaces", [])):
-        place = f"surfaces[{at}]"
-        pair = tuple(feature(each, f"{place}.features") for each in one.pop("features"))
-        knots = one.pop("knots")
+    def curve(given: dict[str, Any], place: str) -> tuple[int, Curve]:
+        kind = next((kind for kind in CURVES if kind.keys[0] in given), Line)
+        numbers: Any = float if kind is Line else [(str, float)] if kind is Levels else [float]
+        shape = {"feature": object, **dict.fromkeys(kind.keys, numbers), "missing?": float}
+        read = shaped(given, shape, place)
+        return feature(read.pop("feature"), f"{place}.feature"), _made(kind, read, place)
+
+    def surface(given: dict[str, Any], place: str) -> tuple[tuple[int, ...], Surface]:
+        pair = tuple(feature(each, f"{place}.features") for each in given.pop("features"))
+        knots = given.pop("knots")
         if len(pair) != 2 or len(knots) != 2:
             raise ModelError(f"{place} is not of two features with knots each")
-        sides = {"first": knots[0], "second": knots[1]}
-        surfaces.append((pair, _made(Surface, sides | one, place)))
+        return pair, _made(Surface, {"first": knots[0], "second": knots[1], **given}, place)
+
+    def distinct(key: str, read: Callable[[dict[str, Any], str], Any]) -> dict[Any, Any]:
+        terms = [read(one, f"{key}[{at}]") for at, one in enumerate(root.get(key, []))]
+        if (twice := first_repeated([features for features, _ in terms])) is not None:
+            raise ModelError(f"{key} has two terms of the same features, {twice} counted from 0")
+        return dict(terms)
+
+    terms = {"curves": distinct("curves", curve), "surfaces": distinct("surfaces", surface)}
     for at, one in enumerate(root.get("summary", [])):
         feature(one["feature"], f"summary[{at}].feature")
     fill = {
@@ -145,9 +148,8 @@ def read_document(document: Any, wanted: type[M]) -> M:
         for at, one in enumerate(root.get("fill", []))
     }
     plain_json(document, "the document")
-    terms = {"curves": _distinct("curves", curves), "surfaces": _distinct("surfaces", surfaces)}
     parts = {key: one for key, one in root.items() if key not in _HEAD}
-    model: M = _made(wanted, parts | terms | {"fill": fill}, "the document")
+    model: Model = _made(Model, parts | terms | {"fill": fill}, "the document")
     return model
 
 
@@ -223,11 +225,3 @@ def _made(kind: Any, given: dict[str, Any], place: str) -> Any:
         return made
     except LeanrankError as error:
         raise ModelError(f"{place} cannot be used: {error}") from error
-
-
-def _distinct(place: str, terms: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return terms by their features, of which none may occur twice."""
-    twice = first_repeated([features for features, _ in terms])
-    if twice is not None:
-        raise ModelError(f"{place} has two terms of the same features, {twice} counted from 0")
-    return dict(terms)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank._typing import FloatArray, IntArray, Matrix
+from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import group_rows
 from leanrank.execution import row_blocks
 from leanrank.model.curves import Bent, Line, on_pieces
@@ -52,9 +52,8 @@ class TermSum:
 
     def __init__(self, terms: Sequence[tuple[tuple[int, ...], Term]]) -> None:
         self.terms = terms
-        straight = [isinstance(term, Line) and term.missing is None for _, term in terms]
-        lines = [term for term, found in zip(terms, straight, strict=True) if found]
-        others = [term for term, found in zip(terms, straight, strict=True) if not found]
+        lines = [(columns, term) for columns, term in terms if _is_straight(term)]
+        others = [(columns, term) for columns, term in terms if not _is_straight(term)]
         self._columns = np.array([columns[0] for columns, _ in lines], dtype=np.int64)
         self._weights = np.array([term.size for _, term in lines], dtype=np.float64)
         self._needed = sorted({column for columns, _ in others for column in columns})
@@ -101,13 +100,20 @@ class TermSum:
         return out
 
 
+def _is_straight(term: Term) -> bool:
+    return isinstance(term, Line) and term.missing is None
+
+
+def dense(X: Matrix, columns: Any = None) -> AnyArray:
+    """Return some columns of a matrix as an array; all of them by default."""
+    taken = X if columns is None else X[:, columns]
+    return taken if isinstance(taken, np.ndarray) else taken.toarray()
+
+
 def _blocks(X: Matrix, columns: Any) -> Iterator[tuple[slice, FloatArray]]:
     """Yield blocks of rows, and some features of each as rows of a dense array."""
     for r0, r1 in row_blocks(X.shape[0]):
-        block = X[r0:r1] if columns is None else X[r0:r1][:, columns]
-        if not isinstance(block, np.ndarray):
-            block = block.toarray()  # a block at a time: never large
-        yield slice(r0, r1), block.T.astype(np.float64, order="C")
+        yield slice(r0, r1), dense(X[r0:r1], columns).T.astype(np.float64, order="C")
 
 
 def rank_within_queries(scores: FloatArray, qid: Any) -> IntArray:

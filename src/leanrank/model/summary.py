@@ -182,10 +182,10 @@ class Columns:
             ends = self.model.normalizer is None and isinstance(curve, Ramps)
             low, high = (curve.cuts[0], curve.cuts[-1]) if ends else (-np.inf, np.inf)  # type: ignore[union-attr]
             beyond = (x < low) | (x > high)
-        parts = [_ratio(share & (here > 0), here, ptr) for share in shares]
-        parts.append(_ratio(1.0 - here, all_rows, ptr))
-        parts.append(_ratio(beyond & (here > 0), here, ptr))
-        parts += self._within(feature, rank, here > 0)
+        known = here > 0
+        parts = [_ratio(share & known, here, ptr) for share in shares]
+        parts += [_ratio(1.0 - here, all_rows, ptr), _ratio(beyond & known, here, ptr)]
+        parts += self._within(feature, rank, known)
         return Figures(np.array([v for v, _ in parts]), np.stack([i for _, i in parts], axis=1))
 
     def _within(self, feature: int, rank: FloatArray, here: Any) -> list[tuple[float, FloatArray]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leanrank.data.ranking_data import RankingData, feature_name
+from leanrank.data.ranking_data import RankingData, column_values, feature_name
 from leanrank.errors import InputError
 from leanrank.model.alignment import fill_gaps
 from leanrank.model.model import Model
@@ -76,8 +76,7 @@ def fill_values(data: RankingData, fill: Any) -> dict[int, float]:
         if name not in places:
             raise InputError(f"`fill` names {name!r}, which is not a feature of the data")
         if value == "median":
-            column = data.X[:, [places[name]]]
-            column = column if isinstance(column, np.ndarray) else column.toarray()
+            column = column_values(data.X, places[name])
             value = np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else 0.0
         try:
             found[places[name]] = float(value)

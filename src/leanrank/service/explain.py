@@ -14,7 +14,7 @@ from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.model import Levels, Model
-from leanrank.model.alignment import Table
+from leanrank.model.alignment import used_features
 from leanrank.model.explain import Explanation
 
 
@@ -125,7 +125,7 @@ def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any =
     part = documents.queries[found[:1]]
     told, rows = model.explain(part), range(*documents.query_ptr[found[0] : found[0] + 2].tolist())
     return Ranking(
-        model, part.query_ids[0], told, read_values(model, part), part.y,
+        model, part.query_ids[0], told, used_features(model, part), part.y,
         names_of(documents, rows), told.ranked(0),
     )  # fmt: skip
 
@@ -142,21 +142,13 @@ def documents_for(model: Model, data: Any, y: Any = None, qid: Any = None) -> Ra
     """
     documents: RankingData = data
     if not isinstance(data, RankingData):
-        read = read_values(model, data)
+        read = used_features(model, data)
         X = np.zeros((len(read), model.n_features))
         X[:, model.indices] = read
         documents = RankingData(X, y, qid)
     if len(documents) == 0:
         raise InputError("there are no documents: give at least one")
     return documents
-
-
-def read_values(model: Model, data: Any) -> FloatArray:
-    """Return the values of the features that a model reads, in the order of ``model.indices``."""
-    matrix, columns = Table.of(data).take(model, model.indices)
-    taken = matrix if columns is None else matrix[:, columns]
-    dense = taken if isinstance(taken, np.ndarray) else taken.toarray()
-    return np.asarray(dense, dtype=np.float64)
 
 
 def shown_value(model: Model, feature: int, value: float) -> str:
