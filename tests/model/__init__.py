@@ -1,5 +1,5 @@
 from leanrank.model import Model
-from leanrank.model.curves import sum_of_weak_rankers
+from leanrank.model.terms import sum_of_weak_rankers
 
 
 def boosted(n_features, features, thresholds, missing, values, **more):

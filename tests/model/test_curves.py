@@ -14,7 +14,7 @@ from leanrank.data import RankingData
 from leanrank.data.scaling.normalizers import make_normalizer
 from leanrank.errors import InputError, ModelError
 from leanrank.model import Line, Model, Ramps, Steps, load_model, save_model
-from leanrank.model.curves import sum_of_weak_rankers
+from leanrank.model.terms import sum_of_weak_rankers
 from leanrank.rankers import RankBoost
 from tests.model import boosted
 

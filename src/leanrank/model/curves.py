@@ -6,17 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from math import isfinite, ulp
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.errors import ModelError
 from leanrank.execution import cached_property
-
-if TYPE_CHECKING:
-    from leanrank.model.export.formula import Scale
 
 T = TypeVar("T")
 
@@ -30,11 +27,15 @@ class Writer(ABC, Generic[T]):
 
     @abstractmethod
     def apply(self, operation: str, *operands: T) -> T:
-        """Return an operation: missing, above, choice, minus, times or plus."""
+        """Return an operation: missing, above, equal, choice, minus, times or plus."""
 
-    @abstractmethod
     def lookup(self, x: T, table: list[tuple[Any, float]], otherwise: float) -> T:
         """Return the value of a level, or another; a missing feature is no level."""
+        found = self.number(otherwise)
+        for level, value in table:
+            same = self.apply("equal", x, self.number(level))
+            found = self.apply("choice", same, self.number(value), found)
+        return found
 
     def filled(self, x: T, value: float) -> T:
         """Return a feature with a number where it is missing."""
@@ -44,10 +45,6 @@ class Writer(ABC, Generic[T]):
         """Return one of two values, by whether a feature is missing."""
         return self.apply("choice", self.apply("missing", x), then, otherwise)
 
-    def if_above(self, x: T, threshold: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is above a threshold."""
-        return self.apply("choice", self.apply("above", x, threshold), then, otherwise)
-
     def fraction(self, x: T, start: T, rate: T) -> T:
         """Return (x − start) × rate of a feature that is not missing."""
         return self.times(self.apply("minus", x, start), rate)
@@ -56,9 +53,43 @@ class Writer(ABC, Generic[T]):
         """Return a product."""
         return self.apply("times", a, b)
 
-    def plus(self, a: T, b: T) -> T:
-        """Return a sum."""
-        return self.apply("plus", a, b)
+
+@dataclass(frozen=True)
+class Scale:
+    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
+
+    shift: float
+    divisor: float
+
+    def __call__(self, x: Any) -> Any:
+        return (x - self.shift) / self.divisor
+
+    def unscaled(self, knots: Iterable[float]) -> tuple[float, ...]:
+        """Return numbers before they are scaled."""
+        return tuple(knot * self.divisor + self.shift for knot in knots)
+
+    def largest_not_above(self, threshold: float) -> float:
+        """Return the largest number that, once scaled, is not above a threshold.
+
+        Scaling is monotone also after rounding, so that bisection down to neighbouring numbers
+        finds it: a document at a threshold stays on its side.
+
+        >>> Scale(1.0, 2.0).largest_not_above(3.0)
+        7.0
+        """
+        near = threshold * self.divisor + self.shift
+        if not isfinite(near):
+            raise ModelError(f"the threshold {threshold!r} is too large for the scaler's numbers")
+        reach = ulp(near)
+        while self(near - reach) > threshold or self(near + reach) <= threshold:
+            reach *= 2
+        low, high = near - reach, near + reach
+        while low < (middle := low + (high - low) / 2) < high:
+            if self(middle) > threshold:
+                high = middle
+            else:
+                low = middle
+        return low
 
 
 def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int], T]) -> T:
@@ -69,7 +100,8 @@ def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int]
             return piece(low)
         middle = (low + high) // 2
         cut = writer.number(cuts[middle])
-        return writer.if_above(x, cut, between(middle + 1, high), between(low, middle))
+        then, otherwise = between(middle + 1, high), between(low, middle)
+        return writer.apply("choice", writer.apply("above", x, cut), then, otherwise)
 
     return between(0, len(cuts))
 
@@ -138,12 +170,6 @@ class BaseTerm(ABC):
         """Whether the term adds nothing to any score."""
         return not (any(self.heights) or np.any(self.missing or 0.0))
 
-    @property
-    def numbers(self) -> list[Any]:
-        """The numbers that define the term, in the order of the file."""
-        given = [getattr(self, key) for key in (*self.keys, "missing")]
-        return [number for one in given if one is not None for number in np.ravel(one).tolist()]
-
     @abstractmethod
     def described(self) -> str:
         """Describe the term in a few words."""
@@ -153,18 +179,18 @@ class BaseTerm(ABC):
         for key in (*self.keys, "missing"):
             given = getattr(self, key)
             if given is not None:
-                object.__setattr__(self, key, _plain(given, texts=key == "levels"))
-        if not all(isinstance(one, str) or isfinite(one) for one in self.numbers):
-            raise ModelError(f"a number of {what} is not finite")
+                object.__setattr__(self, key, _plain(given, what, texts=key == "levels"))
 
 
-def _plain(given: Any, texts: bool) -> Any:
+def _plain(given: Any, what: str, texts: bool) -> Any:
     if isinstance(given, (tuple, list, np.ndarray)):
-        return tuple(_plain(one, texts) for one in given)
+        return tuple(_plain(one, what, texts) for one in given)
     if isinstance(given, str):
         if not texts:
             raise ModelError(f"{given!r} is a text where a number is expected")
         return given
+    if not isfinite(given):
+        raise ModelError(f"a number of {what} is not finite")
     return float(given) + 0.0
 
 
@@ -185,6 +211,11 @@ class Curve(BaseTerm):
         if self.missing is not None:
             out[np.isnan(x)] = self.missing
         return out
+
+    @property
+    def absent(self) -> float:
+        """What an export adds where the feature is missing."""
+        return float(self(np.zeros(1))[0]) if self.missing is None else self.missing
 
     @abstractmethod
     def written(self, writer: Writer[T], x: T) -> T:
@@ -258,6 +289,11 @@ class Bent(Curve):
     """A curve in pieces between cuts."""
 
     @property
+    def cuts(self) -> tuple[float, ...]:
+        """The knots of ramps, the thresholds of steps."""
+        return tuple(getattr(self, self.keys[0]))
+
+    @property
     def size(self) -> float:
         """The largest difference between two documents, negative for a curve that falls."""
         return -super().size if self.heights[-1] < self.heights[0] else super().size
@@ -265,8 +301,7 @@ class Bent(Curve):
     def written(self, writer: Writer[T], x: T) -> T:
         """Write nested conditions."""
         value = search(writer, x, self.cuts, lambda at: self._piece(at, writer, x))
-        absent = float(self(np.zeros(1))[0]) if self.missing is None else self.missing
-        return writer.if_missing(x, writer.number(absent), value)
+        return writer.if_missing(x, writer.number(self.absent), value)
 
     def _piece(self, at: int, writer: Writer[T], x: T) -> T:
         """Write the piece above ``at`` of the cuts."""
@@ -274,7 +309,7 @@ class Bent(Curve):
         if rise == 0:
             return writer.number(level)
         part = writer.fraction(x, writer.number(start), writer.number(rate))
-        return writer.plus(writer.number(level), writer.times(writer.number(rise), part))
+        return writer.apply("plus", writer.number(level), writer.times(writer.number(rise), part))
 
     @property
     @abstractmethod
@@ -337,13 +372,8 @@ class Ramps(Bent):
         if not kept.any():
             return Steps((), (0.0,), full.missing)
         at = np.flatnonzero(kept)
-        left = [full.rises[k] for k in at[:-1].tolist()]
-        return cls(tuple(full.knots[k] for k in at.tolist()), tuple(left), full.missing)
-
-    @property
-    def cuts(self) -> tuple[float, ...]:
-        """The knots."""
-        return self.knots
+        knots, rises = np.array(full.knots)[at], np.array(full.rises)[at[:-1]]
+        return cls(knots, rises, full.missing)
 
     @cached_property
     def heights(self) -> Sequence[float]:
@@ -352,8 +382,7 @@ class Ramps(Bent):
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
         """Move the knots to where the scaler takes them from."""
-        knots = tuple(knot * scale.divisor + scale.shift for knot in self.knots)
-        return replace(self, knots=knots), 0.0
+        return replace(self, knots=scale.unscaled(self.knots)), 0.0
 
     def described(self) -> str:
         """Return the values at the knots in words."""
@@ -393,11 +422,6 @@ class Steps(Bent):
             )
 
     @property
-    def cuts(self) -> tuple[float, ...]:
-        """The thresholds."""
-        return self.thresholds
-
-    @property
     def heights(self) -> Sequence[float]:
         """The levels."""
         return self.levels
@@ -420,30 +444,3 @@ class Steps(Bent):
         """Flat pieces."""
         flat = np.zeros(len(self.levels))
         return flat, flat, flat, np.array(self.levels)
-
-
-def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:
-    """Return the curves of a sum of weak rankers.
-
-    Each is a feature, a threshold, whether it holds for documents without the feature (0 or 1), and
-    what it adds where it holds: above the threshold. −inf is below any value.
-
-    >>> sum_of_weak_rankers([(4, 1.5, 0, 2.0), (4, float("-inf"), 1, 0.5), (4, 1.5, 0, 1.0)])
-    {4: Steps(thresholds=(1.5,), levels=(0.5, 3.5), missing=0.5)}
-    """
-    sums: dict[tuple[int, float, int], float] = {}
-    for feature, threshold, absent, value in weak:
-        key = (feature, threshold + 0.0, absent)  # −0 and 0 are one threshold
-        sums[key] = sums.get(key, 0.0) + value
-    levels: dict[int, dict[float, float]] = {}
-    missing: dict[int, float] = {}
-    for (feature, threshold, absent), value in sorted(sums.items()):
-        if value != 0:
-            reached = levels.setdefault(feature, {-np.inf: 0.0})
-            reached[threshold] = next(reversed(reached.values())) + value
-            missing[feature] = missing.get(feature, 0.0) + absent * value
-    curves = {
-        feature: Steps(tuple(reached)[1:], tuple(reached.values()), missing[feature])
-        for feature, reached in levels.items()
-    }
-    return {feature: curve for feature, curve in curves.items() if not curve.is_zero}

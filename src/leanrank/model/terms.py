@@ -1,24 +1,19 @@
-"""Terms that are no curve: a look-up table of one category, a surface of two features."""
+"""What a score is the sum of: beside curves, tables of a category and surfaces of two features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from itertools import pairwise, product
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError, first_repeated
-from leanrank.model.curves import BaseTerm, Curve, Writer, search, starts, usable
-
-if TYPE_CHECKING:
-    from leanrank.model.export.formula import Scale
-
-T = TypeVar("T")
+from leanrank.model.curves import BaseTerm, Curve, Scale, Steps, T, Writer, search, starts, usable
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,7 @@ class Levels(Curve):
             raise ModelError(
                 f"a category has {len(levels)} levels and {len(self.values)} values: give one each"
             )
-        twice = first_repeated(levels)
-        if twice is not None:
+        if (twice := first_repeated(levels)) is not None:
             raise ModelError(f"the level {twice!r} occurs twice: levels must be distinct")
 
     @property
@@ -111,8 +105,7 @@ class Levels(Curve):
         return np.where(known, np.append(self._sorted[1], n)[at], n)
 
     def _values(self, x: FloatArray) -> FloatArray:
-        found: FloatArray = np.append(self.values, self.missing)[self.positions(x)]
-        return found
+        return np.asarray(np.append(self.values, self.missing)[self.positions(x)])
 
     @cached_property
     def _sorted(self) -> tuple[FloatArray, AnyArray]:
@@ -202,7 +195,8 @@ class Surface(BaseTerm):
             value = writer.number(level)
             for factor, parts in ((along, [s]), (across, [t]), (both, [s, t])):
                 if factor != 0:
-                    value = writer.plus(value, reduce(writer.times, parts, writer.number(factor)))
+                    product = reduce(writer.times, parts, writer.number(factor))
+                    value = writer.apply("plus", value, product)
             return value
 
         def row(i: int) -> T:
@@ -214,19 +208,13 @@ class Surface(BaseTerm):
 
     def folded(self, first: Scale, second: Scale) -> tuple[Surface, float]:
         """Move the knots to where the scalers take them from."""
-        knots = [
-            tuple(knot * scale.divisor + scale.shift for knot in side)
-            for side, scale in ((self.first, first), (self.second, second))
-        ]
-        return replace(self, first=knots[0], second=knots[1]), 0.0
+        sides = first.unscaled(self.first), second.unscaled(self.second)
+        return replace(self, first=sides[0], second=sides[1]), 0.0
 
     def described(self) -> str:
         """Return the values at the knots in words."""
-        points = (
-            f"{value!r} at ({x!r}, {y!r})"
-            for x, row in zip(self.first, self.values, strict=True)
-            for y, value in zip(self.second, row, strict=True)
-        )
+        places = zip(product(self.first, self.second), self.heights, strict=True)
+        points = (f"{value!r} at {place!r}" for place, value in places)
         a, b, both = self.missing
         return f"{', '.join(points)}; {a!r} or {b!r} if one is missing, {both!r} if both are"
 
@@ -266,6 +254,33 @@ def _as_text(cell: Any) -> str | None:
     if isinstance(cell, float):
         return None if cell != cell else str(int(cell)) if cell.is_integer() else str(cell)
     return None if type(cell).__name__ in ("NAType", "NaTType") else str(cell)
+
+
+def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:
+    """Return the curves of a sum of weak rankers.
+
+    Each is a feature, a threshold, whether it holds for documents without the feature (0 or 1), and
+    what it adds where it holds: above the threshold. −inf is below any value.
+
+    >>> sum_of_weak_rankers([(4, 1.5, 0, 2.0), (4, float("-inf"), 1, 0.5), (4, 1.5, 0, 1.0)])
+    {4: Steps(thresholds=(1.5,), levels=(0.5, 3.5), missing=0.5)}
+    """
+    sums: dict[tuple[int, float, int], float] = {}
+    for feature, threshold, absent, value in weak:
+        key = (feature, threshold + 0.0, absent)  # −0 and 0 are one threshold
+        sums[key] = sums.get(key, 0.0) + value
+    levels: dict[int, dict[float, float]] = {}
+    missing: dict[int, float] = {}
+    for (feature, threshold, absent), value in sorted(sums.items()):
+        if value != 0:
+            reached = levels.setdefault(feature, {-np.inf: 0.0})
+            reached[threshold] = next(reversed(reached.values())) + value
+            missing[feature] = missing.get(feature, 0.0) + absent * value
+    curves = {
+        feature: Steps(tuple(reached)[1:], tuple(reached.values()), missing[feature])
+        for feature, reached in levels.items()
+    }
+    return {feature: curve for feature, curve in curves.items() if not curve.is_zero}
 
 
 def term_name(names: Iterable[str]) -> str:

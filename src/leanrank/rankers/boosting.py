@@ -16,7 +16,7 @@ from leanrank.execution import make_executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.model import Model
-from leanrank.model.curves import sum_of_weak_rankers
+from leanrank.model.terms import sum_of_weak_rankers
 from leanrank.rankers.base import BaseRanker
 from leanrank.rankers.parameters import BestSoFar, Rounds, record
 from leanrank.rankers.path import BaseLinearRanker

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from leanrank.data.scaling.normalizers import NORMALIZERS, make_normalizer
 from leanrank.errors import ModelError
 from leanrank.model import Model
-from leanrank.model.export.formula import Scale, formula_of
+from leanrank.model.curves import Scale
+from leanrank.model.export.formula import formula_of
 from tests.model import boosted
 
 finite = st.floats(-1e6, 1e6)

@@ -10,7 +10,7 @@ from leanrank.errors import InputError
 from leanrank.model import Levels, Line, Model, Ramps, Steps, Surface
 from leanrank.model.export import export_model, formula_of
 from leanrank.model.export.targets import TARGETS, Options
-from leanrank.model.export.trees import Split, engine_forest, flattened, forest, solr_threshold
+from leanrank.model.export.trees import Split, flattened, forest, solr_threshold
 from leanrank.model.verify import emulated_scores, verify_export
 
 NAMES = ("bm25", "steps", "kind", "age", "near", "length")
@@ -88,14 +88,14 @@ def test_the_emulator_has_the_bits_of_xgboost(documents):
         max_error=0.1,
     )
     assert found.bit_equal == found.documents
-    trees = engine_forest(formula, Options(max_error=0.1), TARGETS["xgboost"])
+    trees = forest(formula, Options(max_error=0.1), TARGETS["xgboost"])
     np.testing.assert_array_equal(ltr, trees.scores(X, np.float32))
 
 
 def test_the_error_is_reached_nowhere_and_stated():
     formula = formula_of(made(CURVES, PAIR))
     for error in (None, 0.3, 0.03):
-        trees = forest(formula, error)
+        trees = forest(formula, Options(max_error=error), TARGETS["lightgbm"])
         assert trees.error == error or (error is None and trees.error > 0)
         X = np.random.default_rng(1).uniform(-1, 2, size=(20_000, 5))
         gap = np.abs(trees.scores(X) - formula.scores(X)).max()
@@ -105,12 +105,13 @@ def test_the_error_is_reached_nowhere_and_stated():
 
 def test_a_small_error_that_needs_too_many_leaves_is_refused():
     with pytest.raises(InputError, match="leaves"):
-        forest(formula_of(made(CURVES, PAIR)), 1e-7)
+        forest(formula_of(made(CURVES, PAIR)), Options(max_error=1e-7), TARGETS["lightgbm"])
 
 
 def test_monotone_curves_stay_monotone():
     formula = formula_of(Model(1, {0: Ramps((0.0, 0.1, 3.0), (1.0, 0.01))}))
-    scores = forest(formula, 0.013).scores(np.linspace(-1, 4, 999)[:, None])
+    trees = forest(formula, Options(max_error=0.013), TARGETS["lightgbm"])
+    scores = trees.scores(np.linspace(-1, 4, 999)[:, None])
     assert (np.diff(scores) >= 0).all()
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from leanrank.errors import InputError
 from leanrank.model.export.code import LANGUAGES
-from leanrank.model.verify.databases import called, select, view
-from leanrank.model.verify.runners import Engine, arrow_table
+from leanrank.model.verify.runners import Engine, arrow_table, called, select, view
 
 
 def clickhouse(job):
@@ -148,13 +147,13 @@ def run_program(
     name = job.options.name
     X, texts = coded(job)
     language = LANGUAGES[target]
-    written = [language.some.format(text=language.syntax.text(text)) for text in texts]
+    written = [language.templates["some"].format(text=language.text(text)) for text in texts]
     words = {
         "NAME": name,
         "CLASS": name[:1].upper() + name[1:],
         "COLUMNS": str(len(job.names)),
         "N": str(len(texts)),
-        "WORDS": ", ".join([*written, language.null]),
+        "WORDS": ", ".join([*written, language.templates["null"]]),
         "T": ", t" if texts else "",
     }
 

@@ -28,7 +28,7 @@ ENGINES = engines.ENGINES | OTHERS | HEAVY
 EXACT = [
     name
     for name in ENGINES
-    if TARGETS[name].module not in engines.TREES and name != "hybrid:qdrant"
+    if TARGETS[name].module not in ("ltr", "ensembles") and name != "hybrid:qdrant"
 ]
 SCALERS = ["query-minmax", "query-standard", "query-rank"]
 # Starting one of these takes seconds: they get one model of each kind.
@@ -239,7 +239,7 @@ def test_standard_sql_in_more_than_one_database(target):
 def test_expressions_for_generated_columns_and_indexes():
     """And a view that is made again after a column was added."""
     at_hand("sql:postgres")
-    from leanrank.model.verify.databases import called, postgres_server
+    from leanrank.model.verify.runners import called, postgres_server
 
     given = typed_table(3)
     plain = TYPED.replace(curves={0: TYPED.curves[0], 4: TYPED.curves[4]})
@@ -448,7 +448,7 @@ def test_an_absent_package_is_named_alone(data, monkeypatch):
 def test_servers_side_by_side_share_no_folder():
     """Two names of temporary tables were the same, and one server deleted that of the other."""
     at_hand("sql:mysql")
-    from leanrank.model.verify.databases import called, mariadb_server
+    from leanrank.model.verify.runners import called, mariadb_server
 
     with mariadb_server() as first, mariadb_server() as second:
         asked = b"SHOW VARIABLES LIKE 'tmpdir'"

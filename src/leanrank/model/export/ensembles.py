@@ -16,15 +16,15 @@ import numpy as np
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.ltr import field_value, stored_fields
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import pretty, rescored, versioned
-from leanrank.model.export.trees import Forest, Split, above, engine_forest, flattened
+from leanrank.model.export.text import filled, pretty, rescored, template, versioned
+from leanrank.model.export.trees import Forest, Split, above, flattened, forest
 
 _LEAST = {False: -float(np.finfo(np.float64).max), True: -float(np.finfo(np.float32).max)}
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
     """Write the ensemble; a constant is a tree of one leaf."""
-    made = engine_forest(formula, options, target)
+    made = forest(formula, options, target)
     writers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "elasticsearch-inference": _elastic}
     return writers[target.name](made, formula, options)
 
@@ -59,47 +59,30 @@ def _lightgbm(made: Forest, formula: Formula, options: Options) -> str:
         lines = [f"{key}={' '.join(map(repr, row))}" for key, row in rows.items()]
         head = [f"Tree={at}", f"num_leaves={len(leaves)}", "num_cat=0"]
         blocks.append("\n".join([*head, *lines, "is_linear=0", "shrinkage=1", "", ""]))
-    names = _plain(made.names)
-    head = [
-        "tree",
-        "version=v4",
-        "num_class=1",
-        "num_tree_per_iteration=1",
-        "label_index=0",
-        f"max_feature_idx={len(names) - 1}",
-        "objective=lambdarank",
-        f"feature_names={' '.join(names)}",
-        f"feature_infos={' '.join(['[-inf:inf]'] * len(names))}",
-        f"tree_sizes={' '.join(str(len(block.encode()) + 1) for block in blocks)}",
-    ]
-    end = "end of trees\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
-    return "\n".join([*head, "", *blocks]) + "\n" + end
+    names = _plain(formula.names)
+    fields = {
+        "last": str(len(names) - 1),
+        "names": " ".join(names),
+        "ranges": " ".join(["[-inf:inf]"] * len(names)),
+        "sizes": " ".join(str(len(block.encode()) + 1) for block in blocks),
+        "trees": "\n".join(blocks),
+    }
+    return filled("lightgbm.txt", fields)
 
 
 def _xgboost(made: Forest, formula: Formula, options: Options) -> str:
-    flat = map(flattened, made.trees)
-    trees = [_xgboost_tree(at, nodes, len(made.names)) for at, nodes in enumerate(flat)]
-    gbtree = {
+    flat, width = map(flattened, made.trees), len(formula.names)
+    trees = [_xgboost_tree(at, nodes, width) for at, nodes in enumerate(flat)]
+    model = json.loads(template("xgboost.json"))
+    learner = model["learner"]
+    learner["learner_model_param"]["num_feature"] = str(width)
+    learner |= {"feature_names": _plain(formula.names), "feature_types": ["float"] * width}
+    learner["gradient_booster"]["model"] = {
         "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
         "iteration_indptr": list(range(len(trees) + 1)),
         "tree_info": [0] * len(trees),
         "trees": trees,
     }
-    learner = {
-        "attributes": {"scikit_learn": "{}"},
-        "feature_names": _plain(made.names),
-        "feature_types": ["float"] * len(made.names),
-        "gradient_booster": {"model": gbtree, "name": "gbtree"},
-        "learner_model_param": {
-            "base_score": "0E0",
-            "boost_from_average": "0",
-            "num_class": "0",
-            "num_feature": str(len(made.names)),
-            "num_target": "1",
-        },
-        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
-    }
-    model = {"learner": learner, "version": [2, 0, 0]}
     return json.dumps(model, ensure_ascii=False, sort_keys=True) + "\n"
 
 
@@ -140,20 +123,20 @@ def _elastic(made: Forest, formula: Formula, options: Options) -> str:
     trees = []
     for tree in made.trees:
         nodes = [_elastic_node(at, node) for at, node in enumerate(flattened(tree))]
-        trees.append({"tree": {"feature_names": made.names, "tree_structure": nodes}})
+        trees.append({"tree": {"feature_names": formula.names, "tree_structure": nodes}})
     ensemble = {
-        "feature_names": made.names,
+        "feature_names": formula.names,
         "trained_models": trees,
         "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(trees)}},
         "target_type": "regression",
     }
     extractors = []
-    for one in made.names:
+    for one in formula.names:
         query = field_value(one, options, {"exists": {"field": one}})
         extractors.append({"query_extractor": {"feature_name": one, "query": query}})
     body = {
         "description": made.note,
-        "input": {"field_names": made.names},
+        "input": {"field_names": formula.names},
         "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "definition": {"preprocessors": [], "trained_model": {"ensemble": ensemble}},
     }
@@ -161,7 +144,7 @@ def _elastic(made: Forest, formula: Formula, options: Options) -> str:
     search = rescored(options.top, learning_to_rank={"model_id": name, "params": {}})
     return pretty(
         {
-            "notes": [made.note, stored_fields(made.names)],
+            "notes": [made.note, stored_fields(formula.names)],
             "model": {"request": f"PUT _ml/trained_models/{name}", "body": body},
             "search": {"request": "POST <index>/_search", "body": search},
         }

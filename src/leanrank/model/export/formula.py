@@ -5,20 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from math import isfinite, ulp
-from typing import Any, TypeVar
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.errors import ModelError
-from leanrank.model.curves import Curve, Line, Writer
+from leanrank.model.curves import Curve, Line, Scale, T, Writer
 from leanrank.model.model import Model
 from leanrank.model.terms import Levels, Surface, term_name
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,8 @@ class Term:
 
     @property
     def weight(self) -> float:
-        """The weight of a line; only asked for where the target has lines only."""
-        assert isinstance(self.curve, Line)
-        return self.curve.weight
+        """The weight of a line, of which alone it is asked for."""
+        return self.curve.size
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ class Formula:
         >>> formula_of(Model.from_coef([0.5, -2.0])).written(Syntax(filled="{x}"), ["a", "b"])
         '0.5 * a + -2.0 * b'
         """
-        return reduce(writer.plus, self.parts(writer, features))
+        return reduce(partial(writer.apply, "plus"), self.parts(writer, features))
 
     def scaled(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the features of the terms in float64, scaled per query if the function does so."""
@@ -249,47 +245,12 @@ def in_units_of_data(model: Model) -> Model:
 
 def _global_scales(spec: Mapping[str, Any]) -> Callable[[int], Scale] | None:
     """Return a function from a feature to its global scaler, if the normaliser is one."""
-    if spec.get("kind") == "standard":
-        return lambda at: Scale(float(spec["mean"][at]), float(spec["scale"][at]))
-    if spec.get("kind") != "minmax":
-        return None
+
+    def standard(at: int) -> Scale:
+        return Scale(float(spec["mean"][at]), float(spec["scale"][at]))
 
     def minmax(at: int) -> Scale:
         low, high = float(spec["min"][at]), float(spec["max"][at])
         return Scale(low, high - low if high > low else 1.0)
 
-    return minmax
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
-
-    shift: float
-    divisor: float
-
-    def __call__(self, x: Any) -> Any:
-        return (x - self.shift) / self.divisor
-
-    def largest_not_above(self, threshold: float) -> float:
-        """Return the largest number that, once scaled, is not above a threshold.
-
-        Scaling is monotone also after rounding, so that bisection down to neighbouring numbers
-        finds it: a document at a threshold stays on its side.
-
-        >>> Scale(1.0, 2.0).largest_not_above(3.0)
-        7.0
-        """
-        near = threshold * self.divisor + self.shift
-        if not isfinite(near):
-            raise ModelError(f"the threshold {threshold!r} is too large for the scaler's numbers")
-        reach = ulp(near)
-        while self(near - reach) > threshold or self(near + reach) <= threshold:
-            reach *= 2
-        low, high = near - reach, near + reach
-        while low < (middle := low + (high - low) / 2) < high:
-            if self(middle) > threshold:
-                high = middle
-            else:
-                low = middle
-        return low
+    return {"standard": standard, "minmax": minmax}.get(spec.get("kind", ""))

@@ -22,6 +22,7 @@ OPSET, IR_VERSION = 13, 8  # old enough for every runtime since 2021
 _NUMBER = {"optype": "continuous", "dataType": "double"}
 _OPERATIONS = ("missing", "above", "choice", "minus", "times", "plus")
 _ONNX = dict(zip(_OPERATIONS, ("IsNaN", "Greater", "Where", "Sub", "Mul", "Add"), strict=True))
+_ONNX["equal"] = "Equal"
 _PMML = dict(zip(_OPERATIONS, ("isMissing", "greaterThan", "if", "-", "*", "+"), strict=True))
 
 
@@ -50,15 +51,9 @@ def _onnx(formula: Formula, options: Options, target: Target) -> bytes:
     used = {name for node in graph.nodes for name in node.input}
     constants = [one for one in graph.constants if one.name in used]
     made = helper.make_graph(graph.nodes, options.name, inputs, [output], constants)
-    model = helper.make_model(
-        made,
-        opset_imports=[
-            helper.make_opsetid("", OPSET),
-            *([helper.make_opsetid("ai.onnx.ml", 2)] if kinds else []),
-        ],
-        ir_version=IR_VERSION,
-        producer_name="leanrank",
-    )
+    sets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 2)]
+    about = {"ir_version": IR_VERSION, "producer_name": "leanrank"}
+    model = helper.make_model(made, opset_imports=sets if kinds else sets[:1], **about)
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString(deterministic=True)
     return content
@@ -93,11 +88,7 @@ class _Graph(Writer[str]):
     def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
         levels, values = zip(*table, strict=True)
         if not isinstance(levels[0], str):
-            found = self.number(otherwise)
-            for level, value in table:
-                same = self.add("Equal", [x, self.number(level)])
-                found = self.add("Where", [same, self.number(value), found])
-            return found
+            return super().lookup(x, table, otherwise)
         keys: dict[str, Any] = {"keys_strings": levels, "values_int64s": range(len(levels))}
         keys["default_int64"] = len(levels)
         at = self.add("LabelEncoder", [x], None, domain="ai.onnx.ml", **keys)
@@ -168,6 +159,3 @@ class _Tree(Writer[Element]):
         element = Element("Apply", function=_PMML[operation])
         element.extend(operands)
         return element
-
-    def lookup(self, x: Element, table: list[tuple[Any, float]], otherwise: float) -> Element:
-        raise NotImplementedError  # the target is declared without levels

@@ -62,9 +62,8 @@ def hybrid_weights(
     >>> processor["combination"]["parameters"]["weights"]
     [0.75, 0.25]
     """
-    normalizer: dict[str, Any] | None = None if scaler is None else {"kind": scaler}
-    if normalizer is not None and scaler == RECIPROCAL_RANK:
-        normalizer["constant"] = rank_constant
+    constant = {"constant": rank_constant} if scaler == RECIPROCAL_RANK else {}
+    normalizer = None if scaler is None else {"kind": scaler, **constant}
     model = Model.from_coef(list(weights.values()), feature_names=[*weights], normalizer=normalizer)
     to = target if ":" in target else f"hybrid:{target}"
     made: str = export_model(model, to, name=name, top=top)  # type: ignore[assignment]

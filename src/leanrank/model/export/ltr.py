@@ -25,8 +25,8 @@ from leanrank.model.alignment import used_features
 from leanrank.model.export import deploy_script
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import pretty, quoted, rescored, versioned
-from leanrank.model.export.trees import Split, above, engine_forest, fills, solr_threshold
+from leanrank.model.export.text import filled, pretty, quoted, rescored, versioned
+from leanrank.model.export.trees import Split, above, fills, forest, solr_threshold
 from leanrank.model.model import Model
 
 _CONSTANT = "leanrank_constant"
@@ -58,12 +58,12 @@ def write(formula: Formula, options: Options, target: Target) -> str | dict[str,
         return pretty({"notes": notes, **requests})
     search = requests.pop("search")
     steps = {f"{at:02d}-{key}.json": one for at, (key, one) in enumerate(requests.items(), 1)}
-    readme = _README.format(
-        engine=target.dialect,
-        port="8983" if target.dialect == "solr" else "9200",
-        steps="\n".join(f"{at}. `{file}`" for at, file in enumerate(steps, 1)),
-        notes="".join(f"- {note}\n" for note in notes),
-    )
+    readme = {
+        "engine": target.dialect,
+        "port": "8983" if target.dialect == "solr" else "9200",
+        "steps": "\n".join(f"{at}. `{file}`" for at, file in enumerate(steps, 1)),
+        "notes": "".join(f"- {note}\n" for note in notes),
+    }
     expected = {
         "engine": target.dialect,
         "featureset": options.featureset or name,
@@ -71,7 +71,7 @@ def write(formula: Formula, options: Options, target: Target) -> str | dict[str,
     }
     files = {**steps, "search.json": search, "expected.json": expected}
     return {
-        "README.md": readme,
+        "README.md": filled("deploy.md", readme),
         **{file: pretty(content) for file, content in files.items()},
         "deploy.py": Path(deploy_script.__file__).read_text(encoding="utf-8"),
     }
@@ -109,10 +109,9 @@ def _plugin(
 ) -> tuple[str, dict[str, Any]]:
     """Return the name of the model and the requests, and add to what is said about them."""
     known, features = fills(formula, options), []
-    if options.featureset is None:
-        for one in formula.names:
-            value = field_value(one, options, {"match_all": {}}, known.get(one, 0))
-            features.append({"name": one, "params": [], "template": value})
+    for one in formula.names if options.featureset is None else ():
+        value = field_value(one, options, {"match_all": {}}, known.get(one, 0))
+        features.append({"name": one, "params": [], "template": value})
     definition: Any
     if formula.is_weighted:
         kind, definition = "model/linear", {term.name: term.weight for term in formula.terms}
@@ -120,9 +119,9 @@ def _plugin(
             features.append({"name": _CONSTANT, "params": [], "template": {"match_all": {}}})
             definition[_CONSTANT] = options.offset
     else:
-        made = engine_forest(formula, options, target)
+        made = forest(formula, options, target)
         kind = "model/xgboost+json"
-        definition = [_nested(tree, made.names, count()) for tree in made.trees]
+        definition = [_nested(tree, formula.names, count()) for tree in made.trees]
         notes.append(made.note)
     notes.append(_WINDOW)
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
@@ -200,16 +199,15 @@ def _solr(
 ) -> tuple[str, dict[str, Any]]:
     """Return the same of the feature store and the model store."""
     known, features = fills(formula, options), []
-    if options.featureset is None:
-        for one in formula.names:
-            shift, missing = options.shifts.get(one, 0.0), known.get(one, 0.0)
-            features.append({"name": one, **_solr_feature(one, shift, missing)})
+    for one in formula.names if options.featureset is None else ():
+        shift, missing = options.shifts.get(one, 0.0), known.get(one, 0.0)
+        features.append({"name": one, **_solr_feature(one, shift, missing)})
     params: dict[str, Any]
     if formula.is_weighted:
         kind, params = "LinearModel", {"weights": {t.name: t.weight for t in formula.terms}}
     else:
-        made = engine_forest(formula, options, target)
-        trees = [{"weight": "1", "root": _solr_tree(one, made.names)} for one in made.trees]
+        made = forest(formula, options, target)
+        trees = [{"weight": "1", "root": _solr_tree(one, formula.names)} for one in made.trees]
         kind, params = "MultipleAdditiveTreesModel", {"trees": trees}
         notes.append(made.note)
     name = versioned(options.name, options.featureset, features, params)
@@ -257,21 +255,3 @@ def _solr_feature(name: str, shift: float, missing: float) -> dict[str, Any]:
         value = value if shift == 0 else f"sum({value},{shift!r})"
         kind, params = "SolrFeature", {"q": "{!func}" + value}
     return {"class": f"org.apache.solr.ltr.feature.{kind}", "params": params}
-
-
-_README = """\
-# Deploy to {engine}
-
-```
-python deploy.py http://localhost:{port} INDEX --param keywords
-```
-
-sends these requests in order, then asks for the scores of the documents in `expected.json` and \
-compares them. `--param` is what your features call the text of a query; leave it out if they take \
-none. The last line says *deployed and proved*, or the first difference with its likely cause.
-
-{steps}
-
-`search.json` is the search to use: put your query in the place of `match_all` (`q`).
-
-{notes}"""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from math import frexp
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import IDENTIFIER, Syntax, pretty, quoted, rescored
+from leanrank.model.export.text import IDENTIFIER, Syntax, filled, pretty, quoted, rescored
 
 MOST_BYTES = 65_535
 PAINLESS = Syntax(text=lambda word: quoted(word, "'"))
@@ -78,8 +79,7 @@ def mapped_scores(scores: FloatArray, unit: float) -> FloatArray:
     [0.5, 1.0, 3.0]
     """
     s = unit * scores
-    mapped: FloatArray = np.where(s < 0, 1 / (1 - np.minimum(s, 0.0)), 1 + s)
-    return mapped
+    return np.where(s < 0, 1 / (1 - np.minimum(s, 0.0)), 1 + s)
 
 
 def _painless(formula: Formula, before: str = "return ") -> str:
@@ -134,65 +134,34 @@ def _vespa(formula: Formula, options: Options, target: Target) -> Any:
     # the strongest term alone chooses what the whole model ranks
     strongest = max(formula.terms, key=lambda term: abs(term.curve.size))
     first = _block(formula.part(strongest, VESPA, features))
-    listed = "".join(f"            {one}\n" for one in features)
-    profile = (
-        f"rank-profile {options.name} {{\n    first-phase {{\n{first}    }}\n"
-        f"    second-phase {{\n        rerank-count: {max(100, options.top)}\n{score}    }}\n"
-        f"    match-features {{\n{listed}    }}\n}}\n"
-    )
     texts = sorted({one[5:-1] for one in features if one.startswith("bm25(")})
     numbers = [one[10:-1] for one in features if one.startswith("attribute(")]
-    fields = [f"field {one} type string {{\n{_TEXT}}}\n" for one in texts]
-    fields += [f"field {one} type double {{\n{_NUMBER}}}\n" for one in numbers]
-    other = [one for one in features if not one.startswith(("bm25(", "attribute("))]
-    document = "".join(_indented(field, 8) for field in fields)
-    searched = f"    fieldset default {{\n        fields: {', '.join(texts)}\n    }}\n"
-    searched = searched if texts else ""
-    schema = (
-        f"schema {options.name} {{\n    document {options.name} {{\n{document}    }}\n{searched}"
-        f"{_indented(profile, 4)}}}\n"
-    )
+    document = [f"field {one} type string {{\n{_TEXT}}}\n" for one in texts]
+    document += [f"field {one} type double {{\n{_NUMBER}}}\n" for one in numbers]
+    other = [_OTHER.format(one) for one in features if not one.startswith(("bm25(", "attribute("))]
+    fields = {
+        "name": options.name,
+        "document": indent("".join(document), " " * 8),
+        "texts": ", ".join(texts),
+        "first": indent(first, " " * 4),
+        "count": str(max(100, options.top)),
+        "score": indent(score, " " * 4),
+        "features": "".join(f"                {one}\n" for one in features),
+    }
     return {
-        "services.xml": _SERVICES.format(name=options.name),
-        f"schemas/{options.name}.sd": schema,
-        "README.md": "".join([_README.format(name=options.name), *map(_OTHER.format, other)]),
+        "services.xml": filled("services.xml", {"name": options.name}),
+        f"schemas/{options.name}.sd": filled("vespa.sd", fields, texts),
+        "README.md": filled("vespa.md", {"name": options.name}) + "".join(other),
     }
 
 
 _OTHER = "- `{}` needs a field, and perhaps an input, of your own.\n"
 _TEXT = "    indexing: index | summary\n    index: enable-bm25\n"
 _NUMBER = "    indexing: attribute | summary\n"
-_SERVICES = """\
-<?xml version="1.0" encoding="utf-8" ?>
-<services version="1.0">
-  <container id="default" version="1.0">
-    <search />
-    <document-api />
-    <nodes><node hostalias="node1" /></nodes>
-  </container>
-  <content id="content" version="1.0">
-    <min-redundancy>1</min-redundancy>
-    <documents><document type="{name}" mode="index" /></documents>
-    <nodes><node distribution-key="0" hostalias="node1" /></nodes>
-  </content>
-</services>
-"""
-_README = """\
-# Vespa application package
-
-`vespa deploy --wait 300 .`, feed documents of the type `{name}`, and search with
-`ranking={name}`. The features of every hit come back as `matchfeatures`; keep answers with
-their query, one per line, and `leanrank join` reads them. `leanrank verify MODEL DATA --logged`
-compares the relevance of hits with the model.
-"""
 
 
 def _block(expression: str) -> str:
     return f"        expression {{\n            {expression}\n        }}\n"
-
-
-def _indented(text: str, by: int) -> str:
-    return "".join(" " * by + line + "\n" for line in text.splitlines())
 
 
 def _rank_feature(name: str, target: Target) -> str:

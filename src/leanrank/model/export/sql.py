@@ -19,7 +19,7 @@ from leanrank.data import RankingData
 from leanrank.errors import InputError
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.targets import Options, Target
-from leanrank.model.export.text import Syntax, check_plain, unused
+from leanrank.model.export.text import Syntax, check_plain, filled, template, unused
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,22 @@ class Dialect:
     quote: str = '"'
     create: str = "CREATE OR REPLACE VIEW"
     deviation: str = "STDDEV_POP"
-    backslash_escapes: bool = False  # also in names
     cast: str = ""  # after a number that would be a decimal in spite of its exponent
-    text_escapes: bool = False  # a backslash escapes in texts
+    escapes: str = ""  # the quotes between which a backslash escapes
     known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double, NULL instead of NaN
     boolean: str = "{x}"  # what can be cast to a double
     text: str = "{x}"  # what is compared with texts byte by byte
+
+    def quoted(self, word: str, quote: str = "") -> str:
+        """Return the name of a column or table as the database takes it; between ' a text."""
+        quote = quote or self.quote
+        if quote in self.escapes:
+            word = word.replace("\\", "\\\\")
+        return quote + word.replace(quote, quote * 2) + quote
+
+    def qualified(self, table: str) -> str:
+        """Return the quoted name of a table, after its schema if there is a point in it."""
+        return ".".join(map(self.quoted, table.split(".")))
 
 
 DIALECTS = {
@@ -55,17 +65,16 @@ DIALECTS = {
     "mysql": Dialect(
         "DOUBLE",
         "`",
-        text_escapes=True,
+        escapes="'",
         known="{x}",  # cannot be NaN
         # most collations take upper and lower case for the same, and spaces at the end for none
         text="CAST(CONVERT({x} USING utf8mb4) AS BINARY)",
     ),
-    "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", text_escapes=True),
+    "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", escapes="'"),
     "clickhouse": Dialect(
         "Nullable(Float64)",
         deviation="stddevPopStable",
-        backslash_escapes=True,
-        text_escapes=True,
+        escapes="\"'",
         known="if(isNaN({x}), NULL, {x})",  # NaN differs from itself
     ),
 }
@@ -84,8 +93,8 @@ def write(formula: Formula, options: Options, target: Target) -> str:
                 "one row has not: leave --expression-only out"
             )
         return expression(formula, options, target, "") + "\n"
-    view, table = quoted_name(options.name, dialect), qualified(options.table, dialect)
-    qid = quoted_name(options.qid, dialect)
+    view, table = dialect.quoted(options.name), dialect.qualified(options.table)
+    qid = dialect.quoted(options.qid)
     score = expression(formula, options, target)
     named, place = (added_column(word, formula.names, options) for word in ("score", "place"))
     window = "" if formula.scaler is None else f"\nWINDOW q AS (PARTITION BY d.{qid})"
@@ -105,11 +114,6 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 def added_column(word: str, names: list[str], options: Options) -> str:
     """Return the name of a column that is added to the table, such as ``leanrank_score``."""
     return unused(f"{options.name}_{word}", [*names, options.qid])
-
-
-def qualified(table: str, dialect: Dialect) -> str:
-    """Return the quoted name of a table, after its schema if there is a point in it."""
-    return ".".join(quoted_name(part, dialect) for part in table.split("."))
 
 
 def column_types(data: Any) -> dict[str, str]:
@@ -139,7 +143,7 @@ _KINDS = {"bool": "boolean", "int": "integer", "uint": "integer", "dec": "decima
 def expression(formula: Formula, options: Options, target: Target, of: str = "d.") -> str:
     """Write the score of one row, one term per line; ``of`` comes before the columns."""
     dialect = DIALECTS[target.dialect]
-    qid = f"{of}{quoted_name(options.qid, dialect)}"
+    qid = f"{of}{dialect.quoted(options.qid)}"
     cast, known = "CAST({x} AS " + dialect.double + ")", dialect.known
     syntax = Syntax(
         literal=lambda value: literal(value) + dialect.cast,
@@ -147,13 +151,13 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
         missing=f"{known} IS NULL" if formula.scaler is None else "1 = 0",
         choice="CASE WHEN {x} THEN {1} ELSE {2} END",
         plus="{x}\n  + {1}",
-        text=lambda word: text_literal(word, dialect),
+        text=lambda word: dialect.quoted(word, "'"),
         row=" WHEN {level} THEN {value}",
         table="CASE {x}{rows} ELSE {otherwise} END",
     )
     features, categories = [], formula.categories
     for name in formula.names:
-        column = f"{of}{quoted_name(name, dialect)}"
+        column = f"{of}{dialect.quoted(name)}"
         if name in formula.texts:
             features.append(dialect.text.format(x=column))
             continue
@@ -167,13 +171,6 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
             )
         features.append(column)
     return formula.written(syntax, features)
-
-
-def text_literal(word: str, dialect: Dialect) -> str:
-    """Return a text as the database takes it."""
-    if dialect.text_escapes:
-        word = word.replace("\\", "\\\\")
-    return "'" + word.replace("'", "''") + "'"
 
 
 def literal(value: float) -> str:
@@ -202,13 +199,6 @@ _SCALED = {
 }
 
 
-def quoted_name(name: str, dialect: Dialect) -> str:
-    """Return the name of a column or table as the database takes it."""
-    if dialect.backslash_escapes:
-        name = name.replace("\\", "\\\\")
-    return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
-
-
 def _polars(formula: Formula, options: Options) -> str:
     """Write the function."""
     scaled = formula.scaler is not None
@@ -223,42 +213,16 @@ def _polars(formula: Formula, options: Options) -> str:
         table="{x}.replace_strict({{{rows}}}, default={otherwise}, return_dtype=pl.Float64)",
     )
     features = [_polars_feature(name, formula) for name in formula.names]
-    score = formula.written(syntax, features)
-    helper = ""
-    if formula.scaler is not None:
-        helper = _POLARS_HELPER.format(body=_POLARS_SCALED[formula.scaler], qid=repr(options.qid))
-    return (
-        f'"""Score of {options.name}: frame.with_columns(score={options.name}_score())."""\n\n'
-        f"import polars as pl\n\n\n{helper}"
-        f"def {options.name}_score() -> pl.Expr:\n"
-        f"    return (\n        {score}\n    )\n"
-    )
+    fields = {
+        "name": options.name,
+        "qid": repr(options.qid),
+        "body": template(f"polars-{formula.scaler}.txt") if scaled else "",
+        "score": formula.written(syntax, features),
+    }
+    return filled("polars.txt", fields, scaled)
 
 
 _POLARS_FILLED = "{0}.fill_null({1}).fill_nan({1})"
-_POLARS_HELPER = '''\
-def _scaled(x: pl.Expr) -> pl.Expr:
-    """Scale a feature within each query."""
-    q = {qid}
-{body}
-
-'''
-_POLARS_SCALED = {
-    "query-minmax": (
-        "    low, high = x.min().over(q), x.max().over(q)\n"
-        "    return pl.when(high > low).then((x - low) / (high - low)).otherwise(0.0)\n"
-    ),
-    "query-standard": (
-        "    varies = x.min().over(q) < x.max().over(q)\n"
-        "    deviation = x.std(ddof=0).over(q)\n"
-        "    scaled = (x - x.mean().over(q)) / deviation\n"
-        "    return pl.when(varies & (deviation > 0)).then(scaled).otherwise(0.0)\n"
-    ),
-    "query-rank": (
-        '    place, n = x.rank(method="average").over(q) - 1.0, pl.len().over(q)\n'
-        "    return pl.when(n > 1).then(place / (n - 1).cast(pl.Float64)).otherwise(0.5)\n"
-    ),
-}
 
 
 def _polars_feature(name: str, formula: Formula) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -199,11 +199,7 @@ TARGETS: dict[str, Target] = {
 
 
 def export_model(
-    model: Any,
-    target: str,
-    *,
-    data: Any = None,
-    **options: Any,
+    model: Any, target: str, *, data: Any = None, **options: Any
 ) -> str | bytes | dict[str, str]:
     """Write a model for the system that computes rankings with it.
 
@@ -278,8 +274,7 @@ def prepared(model: Any, target: Target, options: Options) -> Formula:
                 f"{suggest(name, formula.names)}"
             )
     formula = formula.renamed(options.names)
-    twice = first_repeated(formula.names)
-    if twice is not None:
+    if (twice := first_repeated(formula.names)) is not None:
         raise InputError(f"two features are called {twice!r} in the target: give each its own")
     check_plain(formula.names, target.name)
     for name in formula.names:
@@ -301,8 +296,7 @@ def checked(formula: Formula, target: Target) -> Formula:
     """Return a formula that the target can express, or refuse with a sentence."""
     if not formula.terms:
         raise ModelError("the model uses no feature, so that there is nothing to export")
-    what = obstacle(formula, target)
-    if what is not None:
+    if (what := obstacle(formula, target)) is not None:
         able = _families(able_targets(formula))
         hint = "train with weights of at least 0, or " if "negative" in what else ""
         listed = ", ".join(able[:-1]) + " or " * (len(able) > 1) + able[-1] if able else ""
@@ -331,8 +325,7 @@ def obstacle(formula: Formula, target: Target) -> str | None:
 def written(formula: Formula, target: Target, options: Options) -> Any:
     """Write a formula that the target can express."""
     module = import_module(f"leanrank.model.export.{target.module}")
-    write: Callable[[Formula, Options, Target], Any] = module.write
-    return write(formula, options, target)
+    return module.write(formula, options, target)
 
 
 def able_targets(formula: Formula) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from leanrank._display import UNSAFE
@@ -22,8 +23,8 @@ class Syntax(Writer[str]):
     A template has its operands as ``{x}``, ``{1}`` and ``{2}``. Look-up tables have ``equal``, a
     ``row``, and the ``table`` around the rows; ``text_equal`` and so on where texts differ.
 
-    >>> Syntax(choice="if({x}, {1}, {2})").if_above("x", "1.0", "2.0", "0.0")
-    'if(x > 1.0, 2.0, 0.0)'
+    >>> Syntax(choice="if({x}, {1}, {2})").if_missing("x", "1.0", "2.0")
+    'if(x != x, 1.0, 2.0)'
     """
 
     def __init__(
@@ -55,9 +56,8 @@ class Syntax(Writer[str]):
     def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
         """Write the value of a level."""
         is_text = bool(table) and isinstance(table[0][0], str)
-        own = {name: self.templates[name] for name in ("equal", "row", "table")}
-        if is_text:
-            own = {name: self.templates.get(f"text_{name}", of) for name, of in own.items()}
+        known, kind = self.templates, "text_" if is_text else ""
+        own = {name: known.get(kind + name, known[name]) for name in ("equal", "row", "table")}
         rows = []
         for given, number in table:
             level = self.text(given) if is_text else self.number(given)
@@ -82,6 +82,17 @@ _TEMPLATES = {
 def pretty(value: Any) -> str:
     """Lay out a JSON document; whole weights are written as ``1.0``, since Solr rejects ``1``."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def template(name: str) -> str:
+    """Return a file of the folder ``templates``."""
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def filled(name: str, fields: Mapping[str, str], optional: Any = True) -> str:
+    """Return a template with ``@fields@`` filled in, and optional parts ``@?…?@`` kept or not."""
+    text = re.sub(r"(?s)@\?(.*?)\?@", r"\1" if optional else "", template(name))
+    return re.sub("@([a-z]+)@", lambda found: fields[found[1]], text)
 
 
 def versioned(name: str, *written: Any) -> str:

@@ -7,14 +7,14 @@ become steps, such that the score is off by at most a stated error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray
+from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.model.curves import Line, Ramps, Steps, Writer
 from leanrank.model.export.formula import Formula, Term
@@ -47,15 +47,12 @@ class Forest:
 
     Attributes
     ----------
-    names : list of str
-        The features, which splits refer to by position.
     trees : tuple of Node
-        One per term; a leaf is a number.
+        One per term; a leaf is a number, and a split has a feature's place in ``formula.names``.
     error : float
         The largest difference to the score of the formula; 0 if the trees are exact.
     """
 
-    names: list[str]
     trees: tuple[Node, ...]
     error: float = 0.0
 
@@ -70,15 +67,18 @@ class Forest:
         """Return the sum of the leaves, added in order in a floating-point type."""
         X = np.asarray(X, dtype=kind)
         total = np.zeros(len(X), dtype=kind)
-        waiting = [(tree, np.arange(len(X))) for tree in reversed(self.trees)]
-        while waiting:
-            node, rows = waiting.pop()
-            if isinstance(node, Split):
-                x = X[rows, node.feature]
-                left = np.isnan(x) if node.threshold is None else x <= node.threshold
-                waiting += [(node.right, rows[~left]), (node.left, rows[left])]
-            else:
+
+        def add(node: Node, rows: IntArray) -> None:
+            if not isinstance(node, Split):
                 total[rows] += kind(node)
+                return
+            x = X[rows, node.feature]
+            left = np.isnan(x) if node.threshold is None else x <= node.threshold
+            add(node.left, rows[left])
+            add(node.right, rows[~left])
+
+        for tree in self.trees:
+            add(tree, np.arange(len(X)))
         return total.astype(np.float64)
 
 
@@ -88,32 +88,6 @@ def _rebuilt(node: Node, change: Callable[[Split], Node]) -> Node:
         return node
     left, right = (_rebuilt(side, change) for side in (node.left, node.right))
     return change(node._replace(left=left, right=right))
-
-
-def engine_forest(formula: Formula, options: Options, target: Target) -> Forest:
-    """Return the trees with the thresholds that the engine compares with, and its missing values.
-
-    Where an engine does not know that a feature is missing, a number stands for it that is above
-    every threshold, or 0, which stands for nothing else. A constant is a tree of one leaf.
-    """
-    shifts = options.shifts if target.single else None
-    made = forest(formula, options.max_error, options.bounds, shifts=shifts)
-    known = fills(formula, options)
-
-    def changed(node: Split) -> Node:
-        if node.threshold is None and not target.missing:
-            above_all = known.get(made.names[node.feature])
-            if above_all is None:
-                return node.right
-            node = Split(node.feature, above_all / 2, node.right, node.left)
-        if node.threshold is None or target.dialect != "solr":
-            return node
-        reached = np.float32(solr_threshold(node.threshold)) + SOLR_SLACK
-        return node._replace(threshold=float(reached))
-
-    trees = tuple(_rebuilt(tree, changed) for tree in made.trees)
-    constant = options.offset + (formula.constant if target.constant else 0.0)
-    return replace(made, trees=(*trees, constant) if constant else trees)
 
 
 def fills(formula: Formula, options: Options) -> dict[str, float]:
@@ -160,63 +134,63 @@ def solr_threshold(threshold: float) -> float:
     return float(low)
 
 
-def forest(
-    formula: Formula,
-    max_error: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    *,
-    shifts: Mapping[str, float] | None = None,
-) -> Forest:
-    """Write a formula as trees.
+def forest(formula: Formula, options: Options, target: Target) -> Forest:
+    """Write a formula without a scaler per query as trees.
 
-    Parameters
-    ----------
-    formula : Formula
-        Without a scaler per query.
-    max_error : float, optional
-        The largest error of a score; by default what about 3,000 leaves allow.
-    bounds : mapping, optional
-        The range of each feature by name; a line is constant outside.
-    shifts : mapping, optional
-        Constants that are added to features by name, for an engine that compares in float32; None
-        for float64.
+    Thresholds are those that the engine compares with. Where it does not know that a feature is
+    missing, a number stands for it that is above every threshold, or 0, which stands for nothing
+    else. A constant is a tree of one leaf.
 
     Examples
     --------
     >>> from leanrank.model import Model
-    >>> from leanrank.model.export import formula_of
-    >>> made = forest(formula_of(Model(1, {0: Ramps((0.0, 1.0), (1.0,))})), max_error=0.125)
+    >>> from leanrank.model.export import TARGETS, formula_of
+    >>> formula = formula_of(Model(1, {0: Ramps((0.0, 1.0), (1.0,))}))
+    >>> made = forest(formula, Options(max_error=0.125), TARGETS["lightgbm"])
     >>> made.error, made.scores([[0.1], [0.2], [0.9]]).tolist()
     (0.125, [0.0, 0.25, 1.0])
     """
-    names, fill, terms = formula.names, formula.fill, formula.terms
-    lines = [_polyline(term, bounds or {}) for term in terms]
+    names, terms, total = formula.names, formula.terms, options.max_error
+    lines = [_polyline(term, options.bounds) for term in terms]
     moves = [
         float(np.abs(np.diff(line.heights)).sum()) if line else term.curve.size * term.is_pair
         for term, line in zip(terms, lines, strict=True)
     ]
-    errors = _errors([(m, term.is_pair) for m, term in zip(moves, terms, strict=True)], max_error)
-    added = [np.float32((shifts or {}).get(name, 0.0)) for name in names]
-    writer = _Writer(np.float64 if shifts is None else np.float32, added)
+    errors = _errors([(m, term.is_pair) for m, term in zip(moves, terms, strict=True)], total)
+    known, kind = fills(formula, options), np.float32 if target.single else np.float64
+    shifts = [kind(options.shifts.get(name, 0.0) if target.single else 0.0) for name in names]
+    writer = _Writer(kind, shifts)
 
     def rounded(node: Split) -> Node:  # keeps the order: a document at a threshold stays there
         if node.threshold is None:
             return node
-        return node._replace(threshold=float(np.float32(node.threshold) + added[node.feature]))
+        return node._replace(threshold=float(kind(node.threshold) + shifts[node.feature]))
+
+    def changed(node: Split) -> Node:
+        if node.threshold is None and not target.missing:
+            above_all = known.get(names[node.feature])
+            if above_all is None:
+                return node.right
+            node = Split(node.feature, above_all / 2, node.right, node.left)
+        if node.threshold is None or target.dialect != "solr":
+            return node
+        reached = np.float32(solr_threshold(node.threshold)) + SOLR_SLACK
+        return node._replace(threshold=float(reached))
 
     trees: list[Node] = []
     for term, line, error in zip(terms, lines, errors, strict=True):
         x = [names.index(name) for name in term.names]
         if isinstance(term.curve, Surface):
-            tree = _surface(term.curve, x, [fill.get(name) for name in term.names], error)
+            fill = [formula.fill.get(name) for name in term.names]
+            tree = _surface(term.curve, x, fill, error)
         else:
-            curve = _stepped(line, error) if line else term.curve
-            tree = curve.written(writer, x[0])
-        if shifts is not None and not isinstance(term.curve, Levels):
+            tree = (_stepped(line, error) if line else term.curve).written(writer, x[0])
+        if not isinstance(term.curve, Levels):
             tree = _rebuilt(tree, rounded)
-        trees.append(tree)
-    error = max_error if max_error and any(moves) else sum(errors)
-    return Forest(names, tuple(trees), error)
+        trees.append(_rebuilt(tree, changed))
+    constant = options.offset + (formula.constant if target.constant else 0.0)
+    trees += [constant] if constant else []
+    return Forest(tuple(trees), total if total and any(moves) else sum(errors))
 
 
 class _Polyline(NamedTuple):
@@ -230,8 +204,7 @@ class _Polyline(NamedTuple):
 def _polyline(term: Term, bounds: Mapping[str, tuple[float, float]]) -> _Polyline | None:
     curve = term.curve
     if isinstance(curve, Ramps):
-        missing = float(curve(np.zeros(1))[0]) if curve.missing is None else curve.missing
-        return _Polyline(curve.knots, tuple(curve.heights), missing)
+        return _Polyline(curve.knots, tuple(curve.heights), curve.absent)
     if not isinstance(curve, Line):
         return None
     low, high = bounds.get(term.name, (0.0, 0.0))
@@ -241,7 +214,7 @@ def _polyline(term: Term, bounds: Mapping[str, tuple[float, float]]) -> _Polylin
             "documents with `data`, between whose values the line is kept"
         )
     heights = (curve.weight * low, curve.weight * high)
-    return _Polyline((low, high), heights, curve.missing or 0.0)
+    return _Polyline((low, high), heights, curve.absent)
 
 
 def _errors(moves: list[tuple[float, bool]], total: float | None) -> list[float]:

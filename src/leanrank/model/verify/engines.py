@@ -13,32 +13,23 @@ from leanrank.data import RankingData
 from leanrank.data.grouping import group_rows
 from leanrank.errors import InputError
 from leanrank.model.alignment import used_features
+from leanrank.model.export import targets
 from leanrank.model.export.formula import Formula
 from leanrank.model.export.scripts import mapped_scores, score_unit
-from leanrank.model.export.targets import (
-    QUERY_SCALERS,
-    TARGETS,
-    Options,
-    Target,
-    find_target,
-    learned_from,
-    prepared,
-    written,
-)
+from leanrank.model.export.targets import QUERY_SCALERS, TARGETS, Options, Target, find_target
 from leanrank.model.export.text import unused
-from leanrank.model.export.trees import engine_forest, fills
+from leanrank.model.export.trees import fills, forest
 from leanrank.model.model import Model
-from leanrank.model.verify import databases, runners
+from leanrank.model.verify import runners
 from leanrank.model.verify.runners import Engine, Job
 from leanrank.model.writing import as_model
 
-_PGSERVER = () if databases.postgres_programs() else ("pgserver",)
 ENGINES: dict[str, Engine] = {
-    "sql:sqlite": Engine(databases.sqlite),
-    "sql:duckdb": Engine(databases.duckdb, ("duckdb", "pyarrow")),
-    "sql:ansi": Engine(databases.duckdb, ("duckdb", "pyarrow")),
-    "sql:postgres": Engine(databases.postgres, _PGSERVER),
-    "sql:mysql": Engine(databases.mysql, (), ("mariadb-install-db",)),
+    "sql:sqlite": Engine(runners.sqlite),
+    "sql:duckdb": Engine(runners.duckdb, ("duckdb", "pyarrow")),
+    "sql:ansi": Engine(runners.duckdb, ("duckdb", "pyarrow")),
+    "sql:postgres": Engine(runners.postgres, () if runners.postgres_programs() else ("pgserver",)),
+    "sql:mysql": Engine(runners.mysql, (), ("mariadb-install-db",)),
     "polars": Engine(runners.polars, ("polars", "pyarrow")),
     "lightgbm": Engine(runners.lightgbm, ("lightgbm",)),
     "xgboost": Engine(runners.xgboost, ("xgboost",)),
@@ -49,7 +40,6 @@ ENGINES: dict[str, Engine] = {
 """What runs each target."""
 
 EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
-TREES = ("ltr", "ensembles")
 
 
 @dataclass(frozen=True)
@@ -124,20 +114,12 @@ def compare_scores(
     >>> compare_scores(model[[1, 0, 2]], model, model, np.array([0, 3])).orders_changed
     1
     """
-    gap = np.abs(found - expected)
-    model_gap = np.abs(found - model)
     gaps = disorder(model, found, query_ptr)
-    return Agreement(
-        engine,
-        len(found),
-        len(query_ptr) - 1,
-        int(np.count_nonzero(found == expected)),
-        float(gap.max(initial=0.0)),
-        float(model_gap.max(initial=0.0)),
-        int(np.count_nonzero(gaps > 0)),
-        int(np.count_nonzero(gaps > tolerance)),
-        tolerance,
-    )
+    asked = (found == expected, gaps > 0, gaps > tolerance)
+    equal, changed, beyond = (int(np.count_nonzero(one)) for one in asked)
+    far, off = (float(np.abs(found - one).max(initial=0.0)) for one in (expected, model))
+    sizes = len(found), len(query_ptr) - 1
+    return Agreement(engine, *sizes, equal, far, off, changed, beyond, tolerance)
 
 
 def disorder(model: FloatArray, found: FloatArray, query_ptr: IntArray) -> FloatArray:
@@ -194,13 +176,9 @@ def verify_export(
     >>> found.bit_equal == found.documents, found.orders_changed
     (True, 0)
     """
-    to, given = find_target(target), Options(**options)
-    ranker = as_model(model)
-    given = learned_from(ranker, data, given)
-    formula = prepared(ranker, to, given)
-    X, query, own = _documents(ranker, data, given)
-    content = written(formula, to, given)
-    expected, added, error = _expected(formula, to, X, query, given)
+    to = find_target(target)
+    formula, given, X, query, expected, own, error = _case(model, to, data, options)
+    content = targets.written(formula, to, given)
     if to.module == "ltr":
         engine, found = "float32 emulator", emulated_scores(formula, X, given, to)
     else:
@@ -210,20 +188,13 @@ def verify_export(
                 f"{to.name} cannot be run here: log the scores of your engine and compare them "
                 "with --logged"
             )
-        lack = runner.lacks()
-        if lack is not None:
+        if (lack := runner.lacks()) is not None:
             raise InputError(f"running {to.name} needs {lack}")
         engine, found = runner.run(job_of(formula, content, X, query, given))
     if found.shape != (len(X),):
         raise InputError(f"{engine} gave {found.size} scores for {len(X)} documents")
-    return compare_scores(
-        found,
-        expected,
-        own + added,
-        np.concatenate(([0], np.cumsum(np.bincount(query)))),
-        tolerance=tolerance + 2 * error,
-        engine=engine,
-    )
+    ptr, tolerance = _query_ptr(query), tolerance + 2 * error
+    return compare_scores(found, expected, own, ptr, tolerance=tolerance, engine=engine)
 
 
 def verify_logged(
@@ -247,16 +218,9 @@ def verify_logged(
         The export that the engine runs. For the learning-to-rank modules the bits are then
         compared with their float32 sums, and a constant that they leave out is allowed for.
     """
-    ranker, given = as_model(model), Options(**options)
-    to = TARGETS["python"] if target is None else find_target(target)
-    if target is None:
-        to = replace(to, scalers=QUERY_SCALERS)
-    else:  # bounds of lines are those of the documents, as in an export with `data`
-        given = learned_from(ranker, data, given)
-    formula = prepared(ranker, to, given)
-    X, query, own = _documents(ranker, data, given)
-    expected, added, error = _expected(formula, to, X, query, given)
-    own = own + added
+    plain = replace(TARGETS["python"], scalers=QUERY_SCALERS)
+    to = plain if target is None else find_target(target)
+    formula, given, X, query, expected, own, error = _case(model, to, data, options)
     if to.module == "ltr":
         expected = emulated_scores(formula, X, given, to)
     elif to.name == "elasticsearch-rescore":
@@ -273,15 +237,29 @@ def verify_logged(
         known = scores[logged] - own[logged]
         if abs(np.median(known) + formula.constant) < abs(np.median(known)):
             expected, own = expected - formula.constant, own - formula.constant
-    sizes = np.bincount(query[logged], minlength=data.n_queries)
-    return compare_scores(
-        scores[logged],
-        expected[logged],
-        own[logged],
-        np.concatenate(([0], np.cumsum(sizes[sizes > 0]))),
-        tolerance=tolerance + 2 * error,
-        engine="logged scores",
-    )
+    found = scores[logged], expected[logged], own[logged], _query_ptr(query[logged])
+    return compare_scores(*found, tolerance=tolerance + 2 * error, engine="logged scores")
+
+
+def _case(
+    model: Any, target: Target, data: Any, options: dict[str, Any]
+) -> tuple[Formula, Options, FloatArray, IntArray, FloatArray, FloatArray, float]:
+    """Return a model in a target's terms, documents, and the scores that are to be expected.
+
+    Formula and options, features and queries, the scores of the export and of the model, and the
+    error of the export. Bounds of lines are those of the documents, as in an export with ``data``.
+    """
+    ranker = as_model(model)
+    given = targets.learned_from(ranker, data, Options(**options))
+    formula = targets.prepared(ranker, target, given)
+    X, query, own = _documents(ranker, data, given)
+    expected, added, error = _expected(formula, target, X, query, given)
+    return formula, given, X, query, expected, own + added, error
+
+
+def _query_ptr(query: IntArray) -> IntArray:
+    """Return where each query begins, of documents query by query."""
+    return np.concatenate(([0], np.cumsum(np.unique(query, return_counts=True)[1])))
 
 
 def job_of(
@@ -310,9 +288,8 @@ def _documents(
     if isinstance(data, RankingData):
         grouping, qid = group_rows(data.qid, len(data)), None
     else:
-        named = getattr(data, "column_names", None) or list(data.columns)
-        qid = list(data[options.qid]) if options.qid in named else [0] * len(dense)
-        qid = [getattr(one, "as_py", lambda one=one: one)() for one in qid]
+        named = options.qid in getattr(data, "column_names", data.columns)
+        qid = np.asarray(data[options.qid]) if named else np.zeros(len(dense))
         grouping = group_rows(qid, len(dense))
     query = np.repeat(np.arange(len(grouping.query_ptr) - 1), np.diff(grouping.query_ptr))
     scores = model.predict(data, qid)
@@ -331,8 +308,8 @@ def _expected(
         added += sum(term.weight * options.shifts.get(term.name, 0.0) for term in formula.terms)
         X = engine_values(formula, X, options, np.float64)
         return replace(formula, constant=options.offset).scores(X), added, 0.0
-    if target.module in TREES:
-        made = engine_forest(formula, options, target)
+    if target.module in ("ltr", "ensembles"):
+        made = forest(formula, options, target)
         if target.module == "ltr":
             X = engine_values(formula, X, options)
         kind = np.float32 if target.name == "xgboost" else np.float64
@@ -380,7 +357,7 @@ def emulated_scores(
     given, to = options or Options(), target or TARGETS["opensearch-ltr"]
     columns = engine_values(formula, X, given)
     if not formula.is_weighted:
-        return engine_forest(formula, given, to).scores(columns, np.float32)
+        return forest(formula, given, to).scores(columns, np.float32)
     total: AnyArray = np.zeros(len(columns), dtype=np.float32)
     for term, x in zip(formula.terms, columns.T, strict=True):
         total = total + np.float32(term.weight) * x

@@ -63,7 +63,7 @@ def _matched(
     records: list[tuple[str | None, str | None, float]], data: RankingData, name: str
 ) -> Logged:
     assert data.doc_ids is not None
-    known = list(zip(map(str, data.qid.tolist()), map(str, data.doc_ids), strict=True))
+    known = zip(map(str, data.qid.tolist()), map(str, data.doc_ids), strict=True)
     rows = {key: at for at, key in enumerate(known)}
     scores = np.full(len(data), np.nan)
     unmatched = 0
