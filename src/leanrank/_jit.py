@@ -36,7 +36,16 @@ def kernel(
     """
     options = {"error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
     # A second entry point, for C, would be compiled along with every kernel and its helpers.
-    return _cached(numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function))
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+    template = compiled.get_call_template
+    # a constant as an argument would compile the kernel for each of its values
+
+    def plain_template(args: Any, kws: Any) -> Any:
+        kws = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+        return template(tuple(map(numba.types.unliteral, args)), kws)
+
+    compiled.get_call_template = plain_template
+    return _cached(compiled)
 
 
 @cache
