@@ -25,6 +25,9 @@ MOST_BOXES = 256
 DOCUMENT_COST, BOX_COST = 24, 150
 """Cost of a document and of a pair of boxes, in pairs; they decide between boxes and pairs."""
 
+SHORT_LIST = 4 * DOCUMENT_COST
+"""Number of documents up to which a query needs no boxes."""
+
 COLUMNS_AT_ONCE = 64
 """Columns of a product whose sums are held at once, so that they fit a near cache."""
 
@@ -163,7 +166,9 @@ def _filled(moments: FloatArray) -> BoolArray:
     """Return which boxes have a sum that is not zero."""
     out = np.zeros(len(moments), dtype=np.bool_)
     for box in range(len(moments)):
-        out[box] = np.any(moments[box] != 0.0)
+        for k in range(TERMS):
+            for f in range(moments.shape[2]):
+                out[box] |= moments[box, k, f] != 0.0
     return out
 
 

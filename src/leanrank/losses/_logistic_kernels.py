@@ -6,7 +6,8 @@ same. A large piece goes without its pairs, see ``_logistic_boxes``; others pair
 Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
 holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights in either
 role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not empty. Inside a
-query documents are numbered by ascending level, so those below a level come first.
+query documents are numbered by ascending level, so those below a level come first. Boxes are not
+compiled where ``boxes`` is None, because no list is long enough for them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FEW_BENDS, MOST_BENDS = 256, 1 << 16
 def sums(
     query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
     lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
-    g: FloatArray, a: float,
+    g: FloatArray, a: float, boxes: int | None,
 ) -> float:  # fmt: skip
     """Return the value and fill the gradient g; or, where g is empty, return the dual value at a.
 
@@ -51,17 +52,19 @@ def sums(
         wins, loses, pull = win[own], lose[own], np.zeros(len(own))
         for p in range(len(rates)):
             low, middle, first, last = pieces[p]
-            n, least = count_boxes(v, low, middle, first, last)
+            n, least = 0, 0.0
+            if boxes is not None:
+                n, least = count_boxes(v, low, middle, first, last)
+                if n > 0:
+                    losing, winning = slice(low, middle), slice(first, last)
+                    lost, won, rated = v[losing], v[winning], rates[p] * wins[winning]
+                    if dual:
+                        value += boxed_entropy(lost, loses[losing], won, rated, least, n, a)
+                    else:
+                        value += boxed_gradient(
+                            lost, loses[losing], won, rated, least, n, pull[losing], pull[winning]
+                        )
             if n > 0:
-                losing, winning = slice(low, middle), slice(first, last)
-                rated = rates[p] * wins[winning]
-                if dual:
-                    value += boxed_entropy(v[losing], loses[losing], v[winning], rated, least, n, a)
-                else:
-                    value += boxed_gradient(
-                        v[losing], loses[losing], v[winning], rated, least, n,
-                        pull[losing], pull[winning],
-                    )  # fmt: skip
                 continue
             for begin in range(low, middle, CHUNK):  # losers at once, against some winners
                 end = min(begin + CHUNK, middle)
@@ -112,7 +115,7 @@ def sums(
 def products(
     query_ptr: IntArray, cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, win: FloatArray,
     lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
-    D: FloatArray, out: FloatArray,
+    D: FloatArray, out: FloatArray, boxes: int | None,
 ) -> None:  # fmt: skip
     """Fill the Hessian times the columns of D; D and ``out`` begin at the first row of query r0."""
     start = query_ptr[r0]
@@ -122,17 +125,22 @@ def products(
         if len(rates) == 0:
             continue
         wins, loses = win[own], lose[own]
-        d = D[own - start]
-        total = np.zeros(d.shape)
+        d, total = np.empty((len(own), D.shape[1])), np.zeros((len(own), D.shape[1]))
+        for at in range(len(own)):
+            for f in range(D.shape[1]):
+                d[at, f] = D[own[at] - start, f]
         for p in range(len(rates)):
             low, middle, first, last = pieces[p]
-            n, least = count_boxes(v, low, middle, first, last)
+            n, least = 0, 0.0
+            if boxes is not None:
+                n, least = count_boxes(v, low, middle, first, last)
+                if n > 0:
+                    losing, winning = slice(low, middle), slice(first, last)
+                    boxed_product(
+                        v[losing], loses[losing], v[winning], rates[p] * wins[winning], least, n,
+                        d[losing], d[winning], total[losing], total[winning],
+                    )  # fmt: skip
             if n > 0:
-                losing, winning = slice(low, middle), slice(first, last)
-                boxed_product(
-                    v[losing], loses[losing], v[winning], rates[p] * wins[winning], least, n,
-                    d[losing], d[winning], total[losing], total[winning],
-                )  # fmt: skip
                 continue
             if (middle - low) * (last - first) < FEW_BENDS:
                 for i in range(first, last):
@@ -202,19 +210,25 @@ def _query(
     n = 0
     if len(weights) == 0 and len(own) < long:
         for k in range(1, n_levels):
-            pieces[k - 1] = 0, starts[k], starts[k], starts[k + 1]
+            _put(pieces, k - 1, 0, starts[k], starts[k], starts[k + 1])
     elif len(weights) == 0:
         width = 1
         while width < n_levels:
             for k in range(0, n_levels - width, 2 * width):
                 end = starts[min(k + 2 * width, n_levels)]
-                pieces[n] = starts[k], starts[k + width], starts[k + width], end
+                _put(pieces, n, starts[k], starts[k + width], starts[k + width], end)
                 n += 1
             width *= 2
     else:
         for k in range(1, n_levels):
             for low in range(k):
-                pieces[n] = starts[low], starts[low + 1], starts[k], starts[k + 1]
+                _put(pieces, n, starts[low], starts[low + 1], starts[k], starts[k + 1])
                 rates[n] = weights[k * n_levels + low]
                 n += 1
     return own, u[own], pieces, rates
+
+
+@kernel
+def _put(pieces: IntArray, at: int, low: int, middle: int, first: int, last: int) -> None:
+    """Set one piece; a tuple for a row would take a second and a half to compile."""
+    pieces[at, 0], pieces[at, 1], pieces[at, 2], pieces[at, 3] = low, middle, first, last

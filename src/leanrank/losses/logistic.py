@@ -16,6 +16,7 @@ import numpy as np
 from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _logistic_kernels as kernels
+from leanrank.losses._logistic_boxes import SHORT_LIST
 from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.losses.exponential import by_level
 from leanrank.losses.grouped_pairs import group_pairs
@@ -47,12 +48,12 @@ class LogisticLoss(SmoothPairwiseLoss):
         return -np.where(s > 0, heads, 0.0) - np.where(s < 1, tails, 0.0)
 
     def _evaluate(self, plan: PairPlan, r0: int, r1: int, u: FloatArray, g: FloatArray) -> float:
-        return float(kernels.sums(*by_level(plan), r0, r1, u, g, 1.0))
+        return float(kernels.sums(*by_level(plan), r0, r1, u, g, 1.0, _boxes(plan, r0, r1)))
 
     def _products(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
-        kernels.products(*by_level(plan), r0, r1, u, D, out)
+        kernels.products(*by_level(plan), r0, r1, u, D, out, _boxes(plan, r0, r1))
 
     def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
         """Return the approximate Hessian by groups of documents; None where it saves nothing."""
@@ -66,12 +67,19 @@ class LogisticLoss(SmoothPairwiseLoss):
             value = float(edges.weight @ self.pair_dual(u[edges.winner] - u[edges.loser], a))
         else:
             none = np.zeros(0)
-            value = float(kernels.sums(*by_level(plan), r0, r1, u, none, a)) if a > 0.0 else 0.0
+            arguments = *by_level(plan), r0, r1, u, none, a, _boxes(plan, r0, r1)
+            value = float(kernels.sums(*arguments)) if a > 0.0 else 0.0
         return value - offset_share(plan, plan.span(r0, r1), point.g, a)
 
     def pair_slope(self) -> Any:
         """Return the compiled loss and slope of one pair."""
         return pair_function(_slope)
+
+
+def _boxes(plan: PairPlan, r0: int, r1: int) -> int | None:
+    """Return what compiles the sums of long lists: None if there is none."""
+    ptr = plan.query_ptr
+    return 1 if np.any(ptr[r0 + 1 : r1 + 1] - ptr[r0:r1] > SHORT_LIST) else None
 
 
 def _slope(z: float, gap: float) -> tuple[float, float]:
