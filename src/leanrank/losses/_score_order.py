@@ -29,7 +29,7 @@ def sort_scores(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> Non
     if _in_order(u, rows, x):
         return
     if n < FEWEST_BY_DIGITS or not _sort_by_digits(u, begin, rows, x):
-        _sort_by_merging(u, begin, rows, x)
+        sort_by_merging(u, begin, rows, x)
 
 
 @kernel
@@ -47,8 +47,11 @@ def _in_order(u: FloatArray, rows: IntArray, x: FloatArray) -> bool:
 
 
 @kernel
-def _sort_by_merging(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> None:
-    """Sort runs by insertion, then merge them; Numba's own sort takes seconds to compile."""
+def sort_by_merging(u: FloatArray, begin: int, rows: IntArray, x: FloatArray) -> None:
+    """Sort from ``begin`` on, as many as there are rows, by score and by row.
+
+    Runs are sorted by insertion, then merged. Numba's own sort takes longer to compile.
+    """
     n = len(rows)
     for start in range(0, n, RUN):
         for at in range(start, min(start + RUN, n)):

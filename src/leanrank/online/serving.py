@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from leanrank._jit import kernel
 from leanrank._typing import FloatArray, IntArray
+from leanrank.losses._score_order import sort_by_merging
 from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
@@ -245,6 +246,7 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
     n, n_rankers = block.shape[1], 2
     generator, order, keys = state.generator, np.empty(n, dtype=np.int64), np.empty(n)
     chances, left = np.empty((n_rankers, n)), np.empty(n_rankers)
+    ranked, sorted_keys = np.empty(n, dtype=np.int64), np.empty(n)
     fill_direction(generator, slate.direction)
     for r in range(n_rankers):
         w = state.w[0].copy()
@@ -256,9 +258,11 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
             order[i] = order[j]
             order[j] = i
         left[r] = 0.0
-        for rank, at in enumerate(np.argsort(-keys[order], kind="mergesort")):
-            chances[r, order[at]] = 1.0 / (rank + 1.0) ** 3
-            left[r] += chances[r, order[at]]
+        sort_by_merging(-keys[order], 0, ranked, sorted_keys)
+        for rank in range(n):
+            at = order[ranked[rank]]
+            chances[r, at] = 1.0 / (rank + 1.0) ** 3
+            left[r] += chances[r, at]
     for slot in range(length):
         r = int(next_uniform(generator) * n_rankers)
         chosen = draw_weighted(chances[r], next_uniform(generator) * left[r])
