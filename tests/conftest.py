@@ -52,6 +52,8 @@ SLOW = (
     "tests/report/test_browser.py",
     "tests/solvers/first_order/test_bound_cd.py::test_it_descends_and_meets_newton",
     "tests/solvers/first_order/test_bound_cd.py::test_the_order_of_stored_entries",
+    "tests/test_benchmarks.py::test_figures_are_those_of_a_fit",
+    "tests/test_benchmarks.py::test_quality_of_a_made_up_world",
     "tests/test_benchmarks.py::test_time_and_memory_of_a_child_process",
     "tests/test_docs.py::test_examples_run[docs/scale.md]",
     "tests/test_docs.py::test_examples_run[docs/selection.md]",

@@ -390,7 +390,7 @@ def assert_says(model, document):
     assert len(model.surfaces) == len(document.get("surfaces") or [])
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=15 * settings().max_examples, deadline=None)
 @given(document=mutated())
 def test_fuzzed_documents(tmp_path_factory, document):
     model = _loaded(tmp_path_factory, json.dumps(document).encode())

@@ -5,13 +5,14 @@ import scipy.sparse as sp
 from leanrank.data import make_ranking, stream_ranking
 from leanrank.errors import InputError
 
+SPARSE = {"density": 0.1, "n_features": 300, "docs_per_query": (40, 120)}
 SHAPES = {
     "dense": {},
     "float32": {"dtype": np.float32, "correlation": 0.4},
     "holes": {"density": 0.5},
-    "sparse": {"density": 0.1, "n_features": 300},
-    "sparse, correlated": {"density": 0.1, "n_features": 300, "correlation": 0.4},
-}
+    "sparse": SPARSE,
+    "sparse, correlated": {**SPARSE, "correlation": 0.4},
+}  # all are drawn in several blocks
 
 
 def same(a, b):
@@ -78,7 +79,7 @@ def test_default_levels_halve():
 
 @pytest.mark.parametrize("density", [0.001, 0.05, 0.2, 0.6])
 def test_density(density):
-    data = make_ranking(40, 50, 1000, density=density)
+    data = make_ranking(20, 50, 1000, density=density)
     assert data.density == pytest.approx(density, rel=0.06)
     if density < 0.25:
         assert sp.issparse(data.X)
