@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from leanrank._jit import kernel
+from leanrank._jit import kernel, kernel_view
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
 from leanrank.errors import InputError, NoLevelsError, check_choice
 from leanrank.execution import row_blocks
@@ -107,7 +107,13 @@ class Labels:
     levels: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Subtract the first offset of each query, which changes no loss but would cost digits."""
+        """Subtract the first offset of each query, which changes no loss but would cost digits.
+
+        Read-only arrays, as of a worker or a file, would make Numba compile kernels again.
+        """
+        for name in ("y", "query_ptr", "sample_weight", "query_weight", "gain_weight"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, kernel_view(getattr(self, name)))
         if self.offset is not None and len(self.offset):
             first = np.minimum(self.query_ptr[:-1], len(self.offset) - 1)
             base = np.repeat(self.offset[first], np.diff(self.query_ptr))
