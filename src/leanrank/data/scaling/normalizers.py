@@ -157,7 +157,7 @@ class _QueryNormalizer(Normalizer):
     def _scaled(self, X: Matrix, query_ptr: IntArray) -> Matrix:
         X = np.ascontiguousarray(X)
         out = empty_beside(X)
-        ptr = np.unique(query_ptr)  # without empty queries
+        ptr = query_ptr[np.diff(query_ptr, prepend=-1) > 0]  # without empty queries
 
         def scale(queries: tuple[int, int]) -> None:
             own = ptr[queries[0] : queries[1] + 1]

@@ -74,8 +74,8 @@ class Centred:
 
         Without it there is nothing to fit, so every left-out weight of that query is 0.
         """
-        taking_part = np.unique(self.query_of[self.target != 0])
-        return int(taking_part[0]) if len(taking_part) == 1 else -1
+        queries = self.query_of[self.target != 0]
+        return int(queries[0]) if len(queries) and queries.min() == queries.max() else -1
 
     @cached_property
     def mass(self) -> FloatArray:
