@@ -135,10 +135,12 @@ def test_warm_and_cold_meet_and_terms_come_back():
 def test_refit_of_a_ranker():
     old, new = divided(5)
     ranker = small(max_pairs=0).fit(old)
-    model = refit(ranker, new)
-    assert set(model.term_names) <= set(ranker.to_model().term_names)
-    assert model.provenance["training"]["dual_gap"] <= ranker.tol
-    assert model == refit(ranker.to_model(), new)
+    kept = ranker.to_model()
+    names = kept.term_names
+    assert ranker.refit(new) is ranker
+    assert set(ranker.to_model().term_names) <= set(names)
+    assert ranker.dual_gap_ <= ranker.tol
+    assert ranker.to_model() == refit(kept, new)
 
 
 def test_structure_again_is_a_fit_with_the_parameters_of_the_model(tmp_path):
@@ -148,8 +150,9 @@ def test_structure_again_is_a_fit_with_the_parameters_of_the_model(tmp_path):
     expected = small(categories=[5], penalty_factors={5: 0.05}, max_features=3).fit(new).to_model()
     again = refit(load_model(tmp_path / "m.json"), new, structure="again")
     assert again.to_dict()["curves"] == expected.to_dict()["curves"]
+    assert ranker.refit(new, structure="again").to_model() == expected
     with pytest.raises(InputError, match="structure"):
-        refit(ranker, new, structure="other")
+        ranker.refit(new, structure="other")
     with pytest.raises(ModelError, match="LeanRanker"):
         refit(Model.from_coef(np.ones(6)), new, structure="again")
 

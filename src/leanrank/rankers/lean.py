@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -236,10 +237,10 @@ class LeanRanker(BaseRanker):
         settings = self._settings(data, Structure(shards, shards.ramps))  # type: ignore[arg-type]
         search = ShardedSearch(shards, loss, settings)
         self.strength_, sizes = search.run(self.tol, partial(parameters.report, self))
-        position = self._keep_front(search, sizes)
-        self._certify(sizes[position].solution)
-        self.model_ = self.front_models_[position]
-        self.feature_importances_ = search.spreads(sizes[position].solution.w)
+        at = self._keep_front(search, sizes)
+        self._certify(sizes[at].solution)
+        self.model_ = self.front_models_[at]
+        self.feature_importances_ = search.spreads(sizes[at].solution.w)
 
     def _keep_front(self, search: Search | ShardedSearch, sizes: Sequence[Size]) -> int:
         """Keep a model of every size; return the position of the largest one within the limits."""
@@ -247,10 +248,10 @@ class LeanRanker(BaseRanker):
         self._gaps = [size.solution.gap for size in sizes]
         self.front_models_ = [self._model(search, size, size.solution) for size in sizes]
         prices = self._costs()
-        for position, features in enumerate(size.features for size in sizes):
+        for at, features in enumerate(size.features for size in sizes):
             small = self.max_features is None or len(features) <= self.max_features
             if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
-                return position
+                return at
         return len(sizes) - 1
 
     def _ramps(
@@ -414,6 +415,25 @@ class LeanRanker(BaseRanker):
         if provenance is None:
             return self.model_
         return self.model_.replace(provenance={**(self.model_.provenance or {}), **provenance})
+
+    def refit(self, X: Any, y: Any = None, qid: Any = None, *, structure: str = "same") -> Self:
+        """Learn again from new documents, given as for ``fit``.
+
+        Terms, knots and strength stay, and the fit starts from the present weights. With
+        ``structure="again"`` everything is chosen again, as ``fit`` does.
+        """
+        if structure == "again":
+            return self.fit(X, y, qid)
+        check_is_fitted(self, "model_")
+        # by name: the layer of models in use imports rankers, not the other way round
+        refit = import_module("leanrank.service.refit").refit
+        loss = None if isinstance(self.loss, str) else self.loss
+        how = {"structure": structure, "tol": self.tol, "loss": loss, "n_jobs": self.n_jobs}
+        self.model_ = refit(self.model_, X, y, qid, **how)
+        training = self.model_.provenance["training"]
+        for name in ("dual_gap", "objective", "n_iter"):
+            setattr(self, f"{name}_", training[name])
+        return self
 
     def resized(self, max_features: int) -> Self:
         """Return the ranker with the largest model of the front of at most ``max_features``.
