@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.curves.speed import N_FEATURES, TREES, make_large
 from benchmarks.harness import Options, Table, race
 from leanrank.data.ranking_data import RankingData
-from leanrank.rankers import DominationRanker, LeanRanker
+from leanrank.rankers import DominationRanker
 
 N_DOCUMENTS, N_USED = 1_000, 10
 
@@ -21,7 +22,9 @@ def scoring(options: Options) -> list[Table]:
     some = np.ascontiguousarray(data.X[:N_DOCUMENTS])
     rankers = [_of_ten(data, curves) for curves in (None, 8)]
     line, bent = (ranker.to_model() for ranker in rankers)
-    both = LeanRanker(max_features=N_USED, max_pairs=N_USED).fit(data).to_model()
+    others = dict.fromkeys(set(range(N_FEATURES)) - set(bent.curves), np.inf)
+    wider = {"pairs": N_USED, "alpha": 0.05 * rankers[1].alpha, "penalty_factors": others}
+    both = clone(rankers[1]).set_params(**wider).fit(data).to_model()
     trees = LGBMRanker(n_estimators=TREES, num_leaves=31, n_jobs=1, verbose=-1)
     trees.fit(data.X, data.y, group=np.diff(data.query_ptr))
     times = race(

@@ -100,7 +100,7 @@ def test_a_surface_has_its_values_on_the_grid():
     w = np.zeros(design.n_features)
     w[-4:] = [1.0, -2.0, 0.5, 3.0]
     knots = curves.ramps.knots
-    grid = design.grid(0, w[-4:])
+    grid = design.columns.grid(0, w[-4:])
     rows = np.full((len(knots[0]) * len(knots[4]), 6), 0.0)
     rows[:, 0], rows[:, 4] = (a.ravel() for a in np.meshgrid(knots[0], knots[4], indexing="ij"))
     at_knots = SurfaceDesign(ramp_design(rows, curves.ramps, SerialExecutor()), [(0, 4)])
@@ -149,7 +149,7 @@ def test_what_one_feature_adds_alone_goes_to_its_curve(gaps):
     ramps = RampColumns.at_quantiles(X, 6).with_lines(X, 0.3)
     design = SurfaceDesign(ramp_design(X, ramps, SerialExecutor()), [(0, 4), (1, 2)])
     w = rng.normal(size=design.n_features)
-    curved, grids = design.split(w)
+    curved, grids = design.columns.split(w)
     surfaces = [
         Surface(*(tuple(design.ramps.knots[j]) for j in pair), tuple(map(tuple, grid)))
         for pair, grid in zip(design.pairs, grids, strict=True)

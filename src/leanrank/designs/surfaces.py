@@ -12,11 +12,12 @@ missing. Between knots they are bilinear in f and g, so a pair is a surface on t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
 from leanrank.designs import _surface_kernels as kernels
 from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns, sample_step
@@ -94,9 +95,9 @@ class SurfaceDesign(Design):
         return np.sqrt(self.rmatvec(np.ones(self.n_rows)) * heights)
 
     @cached_property
-    def masses(self) -> list[FloatArray]:
-        """The share of the documents at each two knots of every pair."""
-        return [self._mass(pair) for pair in self.pairs.tolist()]
+    def columns(self) -> SurfaceColumns:
+        """What the columns are, without the documents."""
+        return SurfaceColumns(self.ramps, self.pairs, tuple(map(self._mass, self.pairs.tolist())))
 
     def _mass(self, pair: list[int]) -> FloatArray:
         """Return the share of the documents at each two knots of a pair, by hats."""
@@ -118,61 +119,6 @@ class SurfaceDesign(Design):
                 at.append(np.minimum(low + upper, shape[side] - 1))
             np.add.at(out, tuple(at), weight)
         return out / max(1.0, out.sum())
-
-    def grid(self, pair: int, weights: FloatArray) -> FloatArray:
-        """Return a pair's surface at the knots of its two features."""
-        halves = half_ramps(self.ramps)
-        first, second = (
-            values_at_knots(halves[j], len(self.ramps.knots[j])) for j in self.pairs[pair].tolist()
-        )
-        return first @ weights.reshape(2, 2) @ second.T
-
-    def terms(
-        self, w: FloatArray, of_query: Any = False
-    ) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
-        """Return the curves and surfaces of some weights; parameters as for ``split``."""
-        curved, grids = self.split(w, of_query)
-        surfaces = {
-            (f, g): Surface(
-                tuple(self.ramps.knots[f].tolist()),
-                tuple(self.ramps.knots[g].tolist()),
-                tuple(map(tuple, grid.tolist())),
-            )
-            for (f, g), grid in zip(self.pairs.tolist(), grids, strict=True)
-            if grid.any()
-        }
-        return self.ramps.curves(curved), surfaces
-
-    def split(self, w: FloatArray, of_query: Any = False) -> tuple[FloatArray, list[FloatArray]]:
-        """Return weights of the curves, and surfaces at their knots, of the same function.
-
-        What a surface adds by one of its features alone, on average over the documents, goes to the
-        curve of that feature: a curve then says what its feature does, and a surface only what two
-        features do together. A surface is zero where its other feature is missing, a curve is not.
-        So the part of a feature whose partner has gaps stays. What a feature ``of_query`` adds
-        alone is the same for all documents of a query, and left out.
-        """
-        ramps, n_curved = self.ramps, self.ramps.n_columns
-        curved, grids = w[:n_curved].copy(), []
-        for k, own in enumerate(w[n_curved:].reshape(-1, PER_PAIR)):
-            grid = self.grid(k, own)
-            (m, n), (f, g) = grid.shape, self.pairs[k].tolist()
-            by_first = np.kron(np.eye(m)[:, 1:], np.ones((n, 1)))
-            by_second = np.kron(np.ones((m, 1)), np.eye(n)[:, 1:])
-            columns = np.hstack(
-                (np.ones((m * n, 1)), by_first * (not ramps.gap[g]), by_second * (not ramps.gap[f]))
-            )
-            weight = np.sqrt(self.masses[k].ravel() + 1e-6)
-            part = np.linalg.lstsq(columns * weight[:, None], grid.ravel() * weight)[0]
-            if ramps.gap[f] or ramps.gap[g]:
-                part[0] = 0.0  # all other documents would lose it
-            rest = grid - (columns @ part).reshape(m, n)
-            grids.append(np.where(np.abs(rest) > 1e-12 * np.abs(grid).max(initial=0.0), rest, 0.0))
-            for j, heights in ((f, part[1:m]), (g, part[m:])):
-                if not np.broadcast_to(of_query, len(ramps.sizes))[j]:
-                    begin = ramps.starts[j]
-                    curved[begin : begin + ramps.sizes[j]] += np.diff(heights, prepend=0.0)
-        return curved, grids
 
     def take(self, features: IntArray) -> SurfaceBlock:
         """Bring the columns of a working set together."""
@@ -217,7 +163,7 @@ class SurfaceBlock(WrittenBlock):
 
 
 class HalfCodes(NamedTuple):
-    """Documents in the form that kernels take.
+    """Documents as kernels read them.
 
     Attributes
     ----------
@@ -235,7 +181,7 @@ class HalfCodes(NamedTuple):
 
 
 def half_codes(curves: RampDesign) -> HalfCodes:
-    """Return the half ramps of each feature by its bins, without a copy of X."""
+    """Return the half ramps of each feature by its bins; nothing as large as X is made."""
     ramps = curves.ramps
     low, rate = ramps.bins
     table = np.zeros((len(low), 5))
@@ -277,6 +223,101 @@ def values_at_knots(halves: FloatArray, n_knots: int) -> FloatArray:
     return np.clip(np.stack((lower, upper), axis=1), 0.0, 1.0)
 
 
+@dataclass(frozen=True)
+class SurfaceColumns:
+    """Which columns curves and surfaces have: those of the curves, then four per pair.
+
+    Attributes
+    ----------
+    ramps : RampColumns
+    pairs : array of shape (n_pairs, 2)
+    masses : tuple of arrays
+        The share of the documents at each two knots of a pair.
+    of_query : array of bool, or False
+        Which features have one value per query.
+    """
+
+    ramps: RampColumns
+    pairs: IntArray
+    masses: tuple[FloatArray, ...]
+    of_query: Any = False
+
+    @property
+    def knots(self) -> tuple[FloatArray, ...]:
+        """The knots of each feature."""
+        return self.ramps.knots
+
+    @cached_property
+    def feature(self) -> IntArray:
+        """The feature of each column; pairs count on from the features."""
+        own = len(self.knots) + np.repeat(np.arange(len(self.pairs)), PER_PAIR)
+        return np.concatenate((self.ramps.feature, own))
+
+    @property
+    def is_gap(self) -> BoolArray:
+        """Which columns are for missing values."""
+        return np.append(self.ramps.is_gap, np.zeros(PER_PAIR * len(self.pairs), dtype=bool))
+
+    def used(self, w: FloatArray) -> IntArray:
+        """Return the features that curves and surfaces with a weight read."""
+        owners, n_features = np.unique(self.feature[np.flatnonzero(w)]), len(self.knots)
+        paired = self.pairs[owners[owners >= n_features] - n_features]
+        return np.union1d(owners[owners < n_features], paired)
+
+    def grid(self, pair: int, weights: FloatArray) -> FloatArray:
+        """Return a pair's surface at the knots of its two features."""
+        halves = half_ramps(self.ramps)
+        first, second = (
+            values_at_knots(halves[j], len(self.knots[j])) for j in self.pairs[pair].tolist()
+        )
+        return first @ weights.reshape(2, 2) @ second.T
+
+    def terms(self, w: FloatArray) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
+        """Return the curves and surfaces of some weights."""
+        curved, grids = self.split(w)
+        surfaces = {
+            (f, g): Surface(
+                tuple(self.knots[f].tolist()),
+                tuple(self.knots[g].tolist()),
+                tuple(map(tuple, grid.tolist())),
+            )
+            for (f, g), grid in zip(self.pairs.tolist(), grids, strict=True)
+            if grid.any()
+        }
+        return self.ramps.curves(curved), surfaces
+
+    def split(self, w: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+        """Return weights of the curves, and surfaces at their knots, of the same function.
+
+        What a surface adds by one of its features alone, on average over the documents, goes to the
+        curve of that feature: a curve then says what its feature does, and a surface only what two
+        features do together. A surface is zero where its other feature is missing, a curve is not.
+        So the part of a feature whose partner has gaps stays. What a feature ``of_query`` adds
+        alone is the same for all documents of a query, and left out.
+        """
+        ramps, n_curved = self.ramps, self.ramps.n_columns
+        curved, grids = w[:n_curved].copy(), []
+        for k, own in enumerate(w[n_curved:].reshape(-1, PER_PAIR)):
+            grid = self.grid(k, own)
+            (m, n), (f, g) = grid.shape, self.pairs[k].tolist()
+            by_first = np.kron(np.eye(m)[:, 1:], np.ones((n, 1)))
+            by_second = np.kron(np.ones((m, 1)), np.eye(n)[:, 1:])
+            columns = np.hstack(
+                (np.ones((m * n, 1)), by_first * (not ramps.gap[g]), by_second * (not ramps.gap[f]))
+            )
+            weight = np.sqrt(self.masses[k].ravel() + 1e-6)
+            part = np.linalg.lstsq(columns * weight[:, None], grid.ravel() * weight)[0]
+            if ramps.gap[f] or ramps.gap[g]:
+                part[0] = 0.0  # all other documents would lose it
+            rest = grid - (columns @ part).reshape(m, n)
+            grids.append(np.where(np.abs(rest) > 1e-12 * np.abs(grid).max(initial=0.0), rest, 0.0))
+            for j, heights in ((f, part[1:m]), (g, part[m:])):
+                if not np.broadcast_to(self.of_query, len(ramps.sizes))[j]:
+                    begin = ramps.starts[j]
+                    curved[begin : begin + ramps.sizes[j]] += np.diff(heights, prepend=0.0)
+        return curved, grids
+
+
 def screen(
     design: RampDesign,
     pairs: IntArray,
@@ -285,7 +326,7 @@ def screen(
     query_ptr: IntArray,
     executor: Executor,
 ) -> FloatArray:
-    """Estimate by one Newton step from given scores how much each pair lowers the loss.
+    """Return how much each pair could lower the loss, by one Newton step from given scores.
 
     The step is in the four columns of the pair next to the half ramps of its two features, whose
     own part is taken out: bᵀS⁻¹b, with b the gradient and S the Schur complement of the Hessian.

@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leanrank._numbers import check_whole
-from leanrank._typing import FloatArray, Matrix
+from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import NARROWEST, RampColumns
 from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor
 from leanrank.model import Model
@@ -30,8 +31,8 @@ from leanrank.rankers.inputs import checked_features, names_of
 from leanrank.rankers.parameters import by_feature, feature_number, reject_unused
 
 AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
-"""Segments for "auto", and documents per segment below which there are fewer; set on validation
-data by ``benchmarks curves``."""
+"""What "auto" takes, and documents below which it takes fewer; set on validation data by
+``benchmarks curves``."""
 
 MOST_SEGMENTS = 1_000
 
@@ -99,7 +100,7 @@ def _given_knots(feature: Any, given: Any) -> FloatArray:
 
 
 def _check_lengths(ramps: RampColumns, names: Any) -> None:
-    """Reject knots whose slopes overflow; a model may leave out any but the outermost."""
+    """Reject knots whose slopes are no numbers; a model may leave out any but the outermost."""
     for at in np.flatnonzero(ramps.sizes).tolist():
         knots = ramps.knots[at]
         if knots[-1] - knots[0] > 1.0 / NARROWEST or np.diff(knots).min() < NARROWEST:
@@ -125,16 +126,36 @@ def curve_design(
     return ramp_design(X, find(X, X.shape[0]), executor)
 
 
-def curve_parts(ranker: Any, ramps: RampColumns, names: Any) -> tuple[Any, ...]:
-    """Return group, penalty factor and sign of each column; gaps may have any sign."""
+def curve_parts(ranker: Any, ramps: RampColumns | SurfaceColumns, names: Any) -> tuple[Any, ...]:
+    """Return group, penalty factor and sign of each column; a pair is a group by itself."""
     feature, n_features = ramps.feature, len(ramps.knots)
+    pairs = ramps.pairs if isinstance(ramps, SurfaceColumns) else np.zeros((0, 2), np.int64)
     groups = feature
     if ranker.groups is not None:
-        groups = group_numbers(ranker.groups, n_features)[feature]
+        number = group_numbers(ranker.groups, n_features)
+        groups = np.append(number, n_features + np.arange(len(pairs)))[feature]
     factors = by_feature("penalty_factors", ranker.penalty_factors, n_features, names, 1.0)
-    signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
-    signs = check_directions("monotone", signs, n_features)[feature]
-    return groups, penalty_factors(factors, n_features)[feature], np.where(ramps.is_gap, 0.0, signs)
+    factors = None if factors is None else penalty_factors(factors, n_features)
+    signs = directions(ranker, n_features, names)
+    return groups, *column_parts(feature, pairs, ramps.is_gap, factors, signs)
+
+
+def column_parts(
+    owner: IntArray,
+    pairs: IntArray,
+    is_gap: BoolArray,
+    factors: FloatArray | None,
+    signs: FloatArray | None,
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return penalty factor and sign of each column, where features have any.
+
+    Gaps may have any sign. A pair costs what the dearer of its features does.
+    """
+    if factors is not None:
+        factors = np.append(factors, factors[pairs].max(axis=1))[owner]
+    if signs is not None:
+        signs = np.where(is_gap, 0.0, np.append(signs, np.zeros(len(pairs)))[owner])
+    return factors, signs
 
 
 def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
@@ -143,17 +164,24 @@ def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
     return None if signs is None else check_directions("monotone", signs, n_features)
 
 
-def weights_model(coef: FloatArray, ramps: RampColumns | None, **more: Any) -> Model:
+def weights_model(
+    coef: FloatArray, ramps: RampColumns | SurfaceColumns | None, **more: Any
+) -> Model:
     """Return the model of one weight per feature or, with ramps, of the curves they make.
 
     ``more`` are the other parameters of a model.
     """
     if ramps is None:
         return Model.from_coef(coef, **more)
+    if isinstance(ramps, SurfaceColumns):
+        curves, more["surfaces"] = ramps.terms(coef)
+        return Model(len(ramps.knots), curves, **more)
     return Model(len(ramps.knots), ramps.curves(coef), **more)
 
 
-def scores_of_models(coefs: FloatArray, ramps: RampColumns | None, X: Matrix) -> FloatArray:
+def scores_of_models(
+    coefs: FloatArray, ramps: RampColumns | SurfaceColumns | None, X: Matrix
+) -> FloatArray:
     """Return the scores of documents by several models, one row per model."""
     if ramps is not None:
         return np.array([weights_model(w, ramps).predict(X) for w in coefs])

@@ -16,10 +16,11 @@ from leanrank._numbers import check_number
 from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
+from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError, warn
 from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
-from leanrank.losses.base import Labels, Loss, reject_edges
+from leanrank.losses.base import Labels, Loss, refuse_edges
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
@@ -29,11 +30,12 @@ from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.knots import curve_design, curve_parts
 from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
+from leanrank.rankers.surfaces import pairs_of
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 
 NAMED = ("l1", "l2", "elastic-net", "groups")
-"""Penalties by name; a penalty object replaces the other parameters of the penalty."""
+"""Penalties by name; a penalty object says by itself what the other parameters would."""
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +78,10 @@ class LinearRanker(BaseLinearRanker):
     monotone : array-like, dict by feature or int, optional
         For curves, one of −1, 0, 1 per feature, or one for all: 1 is a curve that never falls, −1
         one that never rises.
+    pairs : list of pairs of features or int, optional
+        Beside curves, surfaces of two features: ``[("bm25", "age")]``, or how many of those that
+        promise most where the curves at ``alpha`` end. Each has four weights, a group of their own.
+        A monotone feature has none.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -92,8 +98,9 @@ class LinearRanker(BaseLinearRanker):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        With curves, the rises of all segments and the values of missing features.
-    ramps_ : RampColumns or None
+        With curves, the rises of all segments and the values of missing features; then four
+        weights per pair.
+    ramps_ : RampColumns, SurfaceColumns or None
         The knots of curves, and which feature each entry of ``coef_`` belongs to.
     dual_gap_ : float
         Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
@@ -134,6 +141,7 @@ class LinearRanker(BaseLinearRanker):
     signs: Any = None
     curves: int | str | Mapping[Any, Any] | None = None
     monotone: Any = None
+    pairs: Any = None
     tol: float = 1e-6
     max_iter: int = 1_000
     warm_start: bool = False
@@ -144,11 +152,11 @@ class LinearRanker(BaseLinearRanker):
     _has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
     _loss_options: ClassVar[tuple[str, ...]] = ()  # parameters that are those of the loss
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
-    _takes_preferences = True  # the loss decides
+    _takes_preferences = True  # the loss has the last word
     _fits_on_cluster = True
     _constraints: ClassVar[Constraints] = {"penalty": [words(*NAMED), Penalty]}
     _used_with: ClassVar[Uses] = {
-        "monotone": ("curves", None),
+        **dict.fromkeys(("monotone", "pairs"), ("curves", None)),
         "l1_ratio": ("penalty", ("elastic-net", "groups")),
         "groups": ("penalty", ("groups",)),
         **dict.fromkeys(("group_ratio", "penalty_factors", "signs"), ("penalty", NAMED)),
@@ -160,7 +168,9 @@ class LinearRanker(BaseLinearRanker):
 
     def _with_margins(self, labels: Labels) -> Labels:
         """Return the labels with the margins that the ranker asks for."""
-        return labels
+        if not isinstance(getattr(self, "margin", None), str):
+            return labels
+        return labels.with_margin(float(getattr(self, "margin_scale")))  # noqa: B009
 
     def _make_problem(
         self, X: Matrix | Design | Shards, labels: Labels, executor: Executor | None = None
@@ -175,10 +185,18 @@ class LinearRanker(BaseLinearRanker):
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
         if isinstance(X, Shards):
+            reject_unused(self, ("pairs",), "Dask")
             relabel = clone(self).set_params(callback=None)._with_margins  # on the workers
             return ShardedProblem(X, loss, labels.normalize, relabel)
         reject_edges(labels, loss)
-        return MemoryProblem(X, loss, loss.prepare(self._with_margins(labels)), executor)
+        plan = loss.prepare(self._with_margins(labels))
+        problem = MemoryProblem(X, loss, plan, executor)
+        if self.pairs is None:
+            return problem
+        pairs, of_query = pairs_of(self, problem, self._names())
+        design = SurfaceDesign(problem.design, pairs)  # type: ignore[arg-type]
+        self.ramps_ = replace(design.columns, of_query=of_query)
+        return MemoryProblem(design, loss, plan, executor)
 
     @property
     def _slow_unscaled(self) -> bool:

@@ -18,6 +18,7 @@ from leanrank._numbers import check_number, check_whole
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError, warn
 from leanrank.execution import single_threaded_blas
 from leanrank.losses.base import Labels
@@ -49,7 +50,7 @@ class BaseLinearRanker(BaseRanker):
     _has_strength: ClassVar[bool] = False  # whether ``alpha`` gives a path of models
 
     coef_: FloatArray
-    ramps_: RampColumns | None = None  # with curves, what ``coef_`` weighs
+    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
     history_: list[dict[str, Any]]
     n_iter_: int
     dual_gap_: float
@@ -115,12 +116,11 @@ class BaseLinearRanker(BaseRanker):
         spacing = {"n_alphas": n_alphas, "ratio": alpha_min_ratio}
         with single_threaded_blas():
             grid, solutions = twin._path(data, labels, alphas, **spacing)
-        unconverged = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
-        if unconverged:
+        short = [float(a) for a, s in zip(grid, solutions, strict=True) if not s.converged]
+        if short:
             warn(
-                f"{len(unconverged)} of {len(grid)} models, the first at "
-                f"alpha={unconverged[0]:.3g}, stopped above a relative duality gap of "
-                f"tol={twin.tol:g}: raise max_iter or tol",
+                f"{len(short)} of {len(grid)} models, the first at alpha={short[0]:.3g}, stopped "
+                f"above a relative duality gap of tol={twin.tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
             )
         twin.callback = None
@@ -203,7 +203,7 @@ class Path:
     objectives: FloatArray
     n_iters: IntArray
     measures: dict[str, FloatArray] = field(default_factory=dict)
-    ramps: RampColumns | None = None
+    ramps: RampColumns | SurfaceColumns | None = None
     template: Any = field(default=None, compare=False)
 
     def __len__(self) -> int:
@@ -334,7 +334,7 @@ def measure_models(
     data: RankingData | None,
     measures: Sequence[str],
     convention: str,
-    ramps: RampColumns | None = None,
+    ramps: RampColumns | SurfaceColumns | None = None,
 ) -> dict[str, FloatArray]:
     """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
     if data is None:

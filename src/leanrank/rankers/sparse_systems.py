@@ -32,6 +32,7 @@ class WeightsRanker(LinearRanker):
     groups: None = fixed(None)
     curves: None = fixed(None)
     monotone: None = fixed(None)
+    pairs: None = fixed(None)
     group_ratio: None = fixed(None)
 
 

@@ -1,4 +1,4 @@
-"""The choice of pairs for the default ranker: those with the largest gain by a Newton step."""
+"""Which pairs a ranker has: those listed, or those that promise most by a Newton step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank.data.ranking_data import feature_name
 from leanrank.designs.ramps import RampDesign
 from leanrank.designs.surfaces import PER_PAIR, screen
+from leanrank.errors import InputError
 from leanrank.execution import row_blocks
 from leanrank.losses.base import Curvature, Loss, Plan
+from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.knots import directions
 from leanrank.rankers.lean_structure import Structure
+from leanrank.rankers.parameters import feature_number
 
 if TYPE_CHECKING:
     from leanrank.rankers.lean_search import Part, Search
@@ -25,6 +30,51 @@ CANDIDATES = 120
 
 SCREENED_ROWS = 50_000
 """Largest number of documents to screen on."""
+
+
+def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[list[tuple[int, int]], BoolArray]:
+    """Return the pairs of a ranker, and which features have one value per query.
+
+    Parameters
+    ----------
+    ranker : LinearRanker
+        Its ``pairs`` are listed, or a number: then the curves are fitted first, and the pairs of
+        features with a curve are screened at their scores.
+    problem : MemoryProblem
+        Of the curves alone.
+    names : sequence of str or None
+    """
+    curves, ptr = problem.design, problem.plan.query_ptr
+    if not isinstance(curves, RampDesign):
+        raise InputError(f"{type(ranker).__name__}: pairs need a dense X: give X.toarray()")
+    n_features = len(curves.ramps.knots)
+    signs = directions(ranker, n_features, names)
+    fixed = np.zeros(n_features, dtype=bool) if signs is None else signs != 0
+    of_query = constant_in_queries(curves.X, ptr)
+    if np.ndim(ranker.pairs):
+        return _listed(ranker.pairs, n_features, names, fixed), of_query
+    w = ranker._solve(problem, ranker.alpha).w
+    sizes = np.zeros(n_features)
+    np.add.at(sizes, curves.ramps.feature, np.abs(w))
+    pairs = candidates(~fixed & (curves.ramps.sizes > 0), of_query, sizes)
+    weight = np.ones(len(ptr) - 1)
+    return strongest(problem, pairs, w, weight, int(ranker.pairs)), of_query
+
+
+def _listed(pairs: Any, n_features: int, names: Any, monotone: BoolArray) -> list[tuple[int, int]]:
+    found = set()
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"pairs has {pair!r}: give two features, such as ('bm25', 'age')")
+        f, g = sorted(feature_number(feature, n_features, names, "pairs") for feature in pair)
+        if f == g:
+            raise InputError(f"pairs has {pair!r}: give two different features")
+        for at in (f, g):
+            if monotone[at]:
+                name = feature_name(at, names)
+                raise InputError(f"pairs has the feature {name!r}, which is monotone: leave it out")
+        found.add((f, g))
+    return sorted(found)
 
 
 def find_pairs(
@@ -71,22 +121,39 @@ def _screened(
         free[dropped] = False
     spread = search.importance(structure, w)[: structure.n_features]
     pairs = candidates(free, settings.of_query, spread, heredity=settings.heredity)
+    step = -(-len(search.data) // SCREENED_ROWS)
+    return strongest(part.problem(structure), pairs, w, part.weight, CANDIDATES, step)
+
+
+def strongest(
+    problem: MemoryProblem,
+    pairs: IntArray,
+    w: FloatArray,
+    weight: FloatArray,
+    most: int,
+    step: int = 1,
+) -> list[tuple[int, int]]:
+    """Return the pairs that promise most beside curves of weights w.
+
+    Of the queries with a weight, one in ``step`` is enough.
+    """
     if len(pairs) == 0:
         return []
-    problem = part.problem(structure)
+    assert isinstance(problem.design, RampDesign)
     ptr, u = problem.plan.query_ptr, problem.scores(w)
     g = problem.evaluate(u)[1]
-    curvature = score_weights(problem.loss, problem.plan, u, part.weight)
-    step = -(-len(search.data) // SCREENED_ROWS)  # one query in so many is enough
-    skipped = (np.arange(len(part.weight)) % step > 0) | (part.weight == 0)
-    rows = np.repeat(skipped, np.diff(ptr))
+    curvature = score_weights(problem.loss, problem.plan, u, weight)
+    others = (np.arange(len(weight)) % step > 0) | (weight == 0)
+    rows = np.repeat(others, np.diff(ptr))
     g[rows], curvature[rows] = 0.0, 0.0
-    gains = screen(structure.design, pairs, g, curvature, ptr, problem.executor)
-    best = np.argsort(-gains, kind="stable")[:CANDIDATES]
+    gains = screen(problem.design, pairs, g, curvature, ptr, problem.executor)
+    best = np.argsort(-gains, kind="stable")[:most]
     return [(int(f), int(g)) for f, g in pairs[np.sort(best)]]
 
 
-def candidates(free: BoolArray, of_query: Any, sizes: FloatArray, *, heredity: bool) -> IntArray:
+def candidates(
+    free: BoolArray, of_query: Any, sizes: FloatArray, *, heredity: bool = True
+) -> IntArray:
     """List pairs of features in a model, and of these with those of the query.
 
     Parameters
@@ -112,7 +179,7 @@ def candidates(free: BoolArray, of_query: Any, sizes: FloatArray, *, heredity: b
 
 
 def constant_in_queries(X: AnyArray, query_ptr: IntArray) -> BoolArray:
-    """Return which columns are constant within every query: they describe the query only.
+    """Return which columns have one value in every query: they say something of the query only.
 
     >>> X = np.array([[1.0, 5.0, np.nan], [1.0, 6.0, np.nan], [2.0, 5.0, 1.0]])
     >>> constant_in_queries(X, np.array([0, 2, 3]))
