@@ -274,7 +274,7 @@ def terms_of(
     if structure.ramps is None:
         return dict(Model.from_coef(w).curves), {}
     if isinstance(structure.design, SurfaceDesign):
-        return structure.design.terms(w, of_query)
+        return replace(structure.design.columns, of_query=of_query).terms(w)
     return structure.ramps.curves(w), {}
 
 

@@ -20,7 +20,7 @@ from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError, warn
 from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
-from leanrank.losses.base import Labels, Loss, refuse_edges
+from leanrank.losses.base import Labels, Loss, reject_edges
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
@@ -35,7 +35,7 @@ from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 
 NAMED = ("l1", "l2", "elastic-net", "groups")
-"""Penalties by name; a penalty object says by itself what the other parameters would."""
+"""Penalties by name; a penalty object replaces the other parameters of the penalty."""
 
 
 @dataclass(eq=False, repr=False)
@@ -152,7 +152,7 @@ class LinearRanker(BaseLinearRanker):
     _has_strength: ClassVar[bool] = True  # whether ``alpha`` gives a path of models
     _loss_options: ClassVar[tuple[str, ...]] = ()  # parameters that are those of the loss
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
-    _takes_preferences = True  # the loss has the last word
+    _takes_preferences = True  # the loss decides
     _fits_on_cluster = True
     _constraints: ClassVar[Constraints] = {"penalty": [words(*NAMED), Penalty]}
     _used_with: ClassVar[Uses] = {
@@ -168,9 +168,7 @@ class LinearRanker(BaseLinearRanker):
 
     def _with_margins(self, labels: Labels) -> Labels:
         """Return the labels with the margins that the ranker asks for."""
-        if not isinstance(getattr(self, "margin", None), str):
-            return labels
-        return labels.with_margin(float(getattr(self, "margin_scale")))  # noqa: B009
+        return labels
 
     def _make_problem(
         self, X: Matrix | Design | Shards, labels: Labels, executor: Executor | None = None
