@@ -75,3 +75,16 @@ def centred_of(X, plan, sparse=False):
     from scipy.sparse import csr_array
 
     return Centred.from_plan(csr_array(X) if sparse else X, plan)
+
+
+def frozen_decrease(A, b, query_of, chosen, candidate, alpha):
+    """The same with the weights of the chosen features frozen at what the other queries gave."""
+    gain = 0.0
+    x = A[:, candidate]
+    for q in np.unique(query_of):
+        mine = query_of == q
+        w = ridge(A[~mine][:, chosen], b[~mine], alpha)
+        r = b - A[:, chosen] @ w
+        v = x[~mine] @ r[~mine] / (alpha + x[~mine] @ x[~mine])
+        gain += float(np.sum(v * x[mine] * (2 * r[mine] - v * x[mine])))
+    return gain

@@ -29,7 +29,7 @@ from leanrank.data.ranking_data import informative_queries
 from leanrank.errors import InputError, check_choice
 from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale
 
-TARGETS = ("label", "gain")
+TARGETS = ("label", "gain", "gains")
 GAINS = ("exp2", "linear")
 
 
@@ -57,8 +57,8 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     Parameters
     ----------
-    target : {"label", "gain"}, default="label"
-        P is the softmax of the labels, or of 2^label − 1.
+    target : {"label", "gain", "gains"}, default="label"
+        P is the softmax of the labels, the softmax of 2^label − 1, or proportional to 2^label − 1.
     """
 
     name: ClassVar[str] = "listnet"
@@ -70,6 +70,8 @@ class ListNetLoss(Loss[ListNetPlan]):
 
     def prepare(self, labels: Labels) -> ListNetPlan:
         """Compute the target distribution of each query."""
+        if self.target == "gains":
+            return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -281,8 +282,9 @@ class LCRA(SampledPairRanker):
         μ, the strength of the agreement.
     n_labeled, n_unlabeled : int
         k and l: pairs per step.
-    views : int, default=2
-        Number of views, to which features are assigned at random.
+    views : int or sequence of sequences, default=2
+        Number of views, to which features are assigned at random; or the features of each view,
+        by name or by number.
     loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
         Loss of labelled pairs, summed over the pairs of a step, as published.
     sampling : {"pairs", "queries"}, default="pairs"
@@ -327,7 +329,7 @@ class LCRA(SampledPairRanker):
     mu: float = 0.01
     n_labeled: int = 1
     n_unlabeled: int = 10
-    views: int = 2
+    views: int | Sequence[Sequence[Any]] = 2
     average: bool = True
 
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
@@ -341,7 +343,7 @@ class LCRA(SampledPairRanker):
                 warn(f"LCRA: {name} has no effect, since every document has a label: use SPD")
         check_pegasos(self.learning_rate, self.alpha)
         rule = PairRule(self.loss, SCHEDULES.index(self.learning_rate))
-        member = coregularised.random_views(n_features, int(self.views), seed)
+        member = self._members(n_features, seed)
         self.views_ = [np.flatnonzero(row) for row in member]
         views = coregularised.Views(
             member=member,
@@ -352,6 +354,18 @@ class LCRA(SampledPairRanker):
             n_unlabeled=int(self.n_unlabeled),
         )
         return coregularised.start_views(rule, views, n_features, seed, average=bool(self.average))
+
+    def _members(self, n_features: int, seed: int) -> FloatArray:
+        if not np.iterable(self.views):
+            return coregularised.random_views(n_features, int(self.views), seed)
+        listed = list(self.views)
+        if not listed or any(isinstance(view, str) or not np.iterable(view) for view in listed):
+            raise InputError(f"views={self.views!r} must be a number or lists of features")
+        names = getattr(self, "feature_names_in_", None)
+        member = np.zeros((len(listed), n_features))
+        for row, view in zip(member, listed, strict=True):
+            row[[parameters.feature_number(f, n_features, names, "views") for f in view]] = 1.0
+        return member
 
     def _pass(self, state: ViewedState, block: ViewedBlock, order: IntArray) -> float:  # type: ignore[override]
         return coregularised.descend_views(state, block, self.n_steps)

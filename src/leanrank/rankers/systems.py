@@ -105,9 +105,9 @@ class ListNet(LinearRanker):
         Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
     l1_ratio : float, default=1.0
         1 is ℓ1, 0 is ℓ2², between is an elastic net.
-    target : {"label", "gain"}, default="label"
-        Draw by the softmax of the labels, or of 2^label − 1. In proportion to 2^label − 1:
-        ``LinearRanker("softmax")``.
+    target : {"label", "gain", "gains"}, default="label"
+        Draw by the softmax of the labels, by the softmax of 2^label − 1, or in proportion to
+        2^label − 1, the softmax loss.
     normalize : {"query", "term", "none"}, default="query"
         "none" is the plain sum over queries; the others are its mean.
     tol : float, default=1e-6

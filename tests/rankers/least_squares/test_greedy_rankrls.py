@@ -78,11 +78,12 @@ def left_out(ranker, data):
 
 
 def test_the_criterion_is_that_of_the_leave_query_out_scores(data):
-    ranker = GreedyRankRLS(5, alpha=2.0, normalize="none").fit(data)
-    for row, criterion in zip(left_out(ranker, data), ranker.criterion_path_, strict=True):
-        away = row - data.y
-        away = away - np.array([away[data.qid == q].mean() for q in data.qid])
-        assert away @ away == pytest.approx(criterion, rel=1e-9)
+    for options in ({}, {"fitting": "back"}):
+        ranker = GreedyRankRLS(5, alpha=2.0, normalize="none", **options).fit(data)
+        for row, criterion in zip(left_out(ranker, data), ranker.criterion_path_, strict=True):
+            away = row - data.y
+            away = away - np.array([away[data.qid == q].mean() for q in data.qid])
+            assert away @ away == pytest.approx(criterion, rel=1e-9)
 
 
 def test_auto_by_the_criterion(data):
@@ -134,7 +135,7 @@ def test_constant_features_that_are_taken_get_no_weight(data):
 
 def test_nothing_but_constant_features(data):
     X = np.column_stack([data.qid % 5, np.full(len(data), 0.1)])
-    for options in ({}, {"memory": "low"}):
+    for options in ({}, {"memory": "low"}, {"fitting": "back"}):
         with pytest.warns(
             DataWarning, match="every score is 0: lower alpha or give features that differ"
         ):
@@ -152,7 +153,7 @@ def test_transforming_ranking_data(data):
 
 
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e12])
-@pytest.mark.parametrize("options", [{}, {"memory": "low"}])
+@pytest.mark.parametrize("options", [{}, {"memory": "low"}, {"fitting": "back"}])
 def test_weights_as_exact_as_a_direct_solution(data, alpha, options):
     rng = np.random.default_rng(0)
     X = np.column_stack([data.X, data.X[:, 0], data.X[:, 1] + data.X[:, 2], rng.random(len(data))])

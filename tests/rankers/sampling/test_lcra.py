@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from leanrank import make_ranking
@@ -90,3 +91,15 @@ def test_what_is_refused(data, hidden):
         LCRA().fit(X, np.full(len(y), np.nan), qid)
     with pytest.raises(InputError, match="nothing to learn"):
         LCRA().fit(X, np.where(hidden, np.nan, 1.0), qid)
+
+
+def test_named_views(data, hidden):
+    names = [f"f{j}" for j in range(12)]
+    views = [names[:5], names[5:]]
+    frame = pd.DataFrame(data.X, columns=names)
+    y = np.where(hidden, np.nan, data.y)
+    named = LCRA(views=views, n_steps=1000).fit(frame, y, data.qid)
+    numbered = LCRA(views=[range(5), range(5, 12)], n_steps=1000).fit(data.X, y, data.qid)
+    assert np.array_equal(named.coef_, numbered.coef_)
+    assert [view.tolist() for view in named.views_] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9, 10, 11]]
+    assert list(named.feature_names_in_) == names

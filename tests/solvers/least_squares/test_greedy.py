@@ -15,23 +15,25 @@ from tests.solvers.reference_rankrls import (
     centre,
     centred_of,
     decrease,
+    frozen_decrease,
     left_out,
     random_problem,
 )
 
-KINDS = ("standard", "low")
+KINDS = ("standard", "low", "frozen")
 
 
 def follow(X, plan, alpha, kind, *, sparse=False, jobs=1, steps=None, tol=1e-8):
     """Run a state step by step beside the slow twin."""
     A, b = centre(X, plan)
     centred = centred_of(X, plan, sparse)
+    twin = frozen_decrease if kind == "frozen" else decrease
     state = make_state(kind, centred, alpha, make_executor(jobs))
     n = X.shape[1]
     for _ in range(n if steps is None else steps):
         candidates = np.setdiff1d(np.arange(n), state.chosen)
         gains = state.decreases(candidates)
-        slow = [decrease(A, b, centred.query_of, state.chosen, i, alpha) for i in candidates]
+        slow = [twin(A, b, centred.query_of, state.chosen, i, alpha) for i in candidates]
         assert np.allclose(gains, slow, rtol=0, atol=tol * np.abs(slow).max() + 1e-14)
         state.add(int(candidates[np.argmax(gains)]))
         residual = left_out(A, b, centred.query_of, state.chosen, alpha)
@@ -131,7 +133,11 @@ def test_the_decrease_of_the_training_error(kind):
     state = make_state(kind, centred_of(X, plan), 0.2, make_executor(1), by_training=True)
     state.add(2)
     gains = state.decreases(np.array([0, 4]))
-    expected = [error([2]) - error([2, i]) for i in (0, 4)]
+    if kind == "frozen":
+        r = b - A[:, 2] * (A[:, 2] @ b / (0.2 + A[:, 2] @ A[:, 2]))
+        expected = [(A[:, i] @ r) ** 2 / (0.2 + A[:, i] @ A[:, i]) for i in (0, 4)]
+    else:
+        expected = [error([2]) - error([2, i]) for i in (0, 4)]
     assert np.allclose(gains, expected)
 
 
@@ -139,6 +145,6 @@ def test_what_the_machine_cannot_hold_is_refused_before_it_is_tried(monkeypatch)
     assert greedy.machine_memory() > 2**20
     X, plan = random_problem(np.random.default_rng(8))
     monkeypatch.setattr(greedy, "machine_memory", lambda: 100.0)
-    with pytest.raises(InputError, match="use memory='low'"):
+    with pytest.raises(InputError, match="use memory='low', or fitting='back'"):
         make_state("standard", centred_of(X, plan), 1.0, make_executor(1))
     make_state("low", centred_of(X, plan), 1.0, make_executor(1))

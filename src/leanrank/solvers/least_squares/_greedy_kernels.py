@@ -100,6 +100,62 @@ def replay_and_measure(
 
 
 @kernel
+def frozen_and_measure(
+    data: AnyArray, indices: AnyArray, indptr: AnyArray, features: IntArray, query_ptr: IntArray,
+    mass: FloatArray, root: FloatArray, p: FloatArray, a: FloatArray, alpha: float,
+    energy: FloatArray, only: IntArray, steps_c: FloatArray, totals: FloatArray, held: FloatArray,
+    n_steps: int, decrease: FloatArray,
+) -> None:  # fmt: skip
+    """Measure sparse features with the other weights frozen, from their own non-zeros.
+
+    ``held`` is c_q·p_q of each step and query. Sums need no centring where the other factor is
+    centred, which all but x itself are.
+    """
+    share = np.empty(n_steps)
+    for k in range(len(features)):
+        i = features[k]
+        decrease[k] = 0.0
+        if energy[i] == 0.0:
+            continue
+        first, last = indptr[i], indptr[i + 1]
+        z = 0.0
+        for at in range(first, last):
+            row = indices[at]
+            z += data[at] * root[row] * a[row]
+        for j in range(n_steps):
+            t = 0.0
+            for at in range(first, last):
+                row = indices[at]
+                t += data[at] * root[row] * steps_c[j, row]
+            share[j] = t / totals[j]
+        gain = 0.0
+        at = first
+        q = 0
+        while at < last:
+            q = _query_at(query_ptr, indices[at], q)
+            end = query_ptr[q + 1]
+            weighted = 0.0
+            squares = 0.0
+            product = 0.0
+            while at < last and indices[at] < end:
+                row = indices[at]
+                scaled = data[at] * root[row]
+                weighted += scaled * root[row]
+                squares += scaled * scaled
+                product += scaled * p[row]
+                at += 1
+            if mass[q] > 0.0:
+                squares = max(0.0, squares - weighted * weighted / mass[q])
+            if q != only[i] and squares > 0.0:
+                top = z - product
+                for j in range(n_steps):
+                    top += share[j] * held[j, q]
+                theta = top / (alpha + max(0.0, energy[i] - squares))
+                gain += theta * (2.0 * product - theta * squares)
+        decrease[k] = gain
+
+
+@kernel
 def sparse_energy(
     data: AnyArray, indices: AnyArray, indptr: AnyArray, query_ptr: IntArray, mass: FloatArray,
     root: FloatArray, features: IntArray, energy: FloatArray, only: IntArray,

@@ -1,15 +1,16 @@
 """Greedy RankRLS: what adding each feature would do to the exact leave-query-out error.
 
-Two algorithms, by what they hold in memory (k features chosen of n, m documents):
+Three algorithms, by what they hold in memory (k features chosen of n, m documents):
 
 ============  ==================  ============  ====================================================
 state         time of k choices   memory        how
 ============  ==================  ============  ====================================================
 HeldColumns   O(kmn)              O(mn)         two residuals of every feature, updated each step
 Replayed      O(k²mn)             O(km + nnz)   residuals computed anew from the k chosen features
+Frozen        O(k²·m̄·n)           O(km + nnz)   *back-fitting*: m̄ the average non-zeros of a feature
 ============  ==================  ============  ====================================================
 
-Measuring only κ candidates per step replaces n by κ in the last row.
+Measuring only κ candidates per step replaces n by κ in the last two rows.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
 def make_state(
     kind: str, centred: Centred, alpha: float, executor: Executor, *, by_training: bool = False
 ) -> GreedyState:
-    """Start with no feature chosen; ``kind`` is "standard" or "low"."""
-    states = {"standard": HeldColumns, "low": Replayed}
+    """Start with no feature chosen; ``kind`` is "standard", "low" or "frozen"."""
+    states = {"standard": HeldColumns, "low": Replayed, "frozen": Frozen}
     return states[kind](centred, alpha, executor, by_training)
 
 
@@ -324,9 +325,45 @@ class Replayed(GreedyState):
             )  # fmt: skip
             return gain
 
-        blocks = row_blocks(len(candidates), COLUMNS_AT_ONCE)
+        return self._joined(part, candidates, COLUMNS_AT_ONCE)
+
+    def _joined(
+        self, part: Callable[[IntArray], FloatArray], candidates: IntArray, at_once: int
+    ) -> FloatArray:
+        blocks = row_blocks(len(candidates), at_once)
         gains = self.executor.map(part, [candidates[slice(*at)] for at in blocks])
         return np.concatenate([np.zeros(0), *gains])
+
+
+class Frozen(Replayed):
+    """Back-fitting: a candidate is measured with the other weights frozen, then all are refitted.
+
+    The criterion is exact: leave a query out, train the chosen features on the
+    others, freeze their weights, give the candidate the weight that is best on the others, and take
+    the error on the query. The error after refitting is known only after the choice, as
+    ``residual``.
+    """
+
+    def decreases(self, candidates: IntArray) -> FloatArray:
+        """Measure each candidate from its own non-zeros."""
+        centred, k = self.centred, len(self.chosen)
+        ptr = centred.query_ptr
+        if self.by_training:
+            z = np.asarray(centred.X.T @ (centred.root * self.trained))[candidates]
+            return self._training_gain(z, self.start_energy[candidates])
+        held = np.array([kernels.query_sums(c, self.residual, ptr) for c in self.steps_c[:k]])
+        held = held.reshape(k, len(ptr) - 1)
+
+        def part(features: IntArray) -> FloatArray:
+            gain = np.empty(len(features))
+            kernels.frozen_and_measure(
+                *centred.columns, features, ptr, centred.mass, centred.root, self.residual,
+                self.trained, self.alpha, self.start_energy, self.only, self.steps_c, self.totals,
+                held, k, gain,
+            )  # fmt: skip
+            return gain
+
+        return self._joined(part, candidates, 256)
 
 
 def _check_memory(wanted: int) -> None:
@@ -335,7 +372,8 @@ def _check_memory(wanted: int) -> None:
     if wanted > available:
         raise InputError(
             f"memory='standard' would hold {wanted / 2**30:.0f} GiB for these documents and "
-            f"features, and this machine has {available / 2**30:.0f} GiB: use memory='low'"
+            f"features, and this machine has {available / 2**30:.0f} GiB: use memory='low', or "
+            "fitting='back' for sparse data"
         )
 
 
