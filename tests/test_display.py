@@ -103,3 +103,10 @@ def test_plot_draws_each_result(data, path, study):
 def test_what_cannot_be_drawn_is_one_sentence(thing, sentence):
     with pytest.raises(InputError, match=sentence):
         leanrank.plot(thing)
+
+
+def test_a_study_shows_its_front_and_marks_the_choice(study):
+    html = study._repr_html_()
+    assert html.count("<tr>") == 1 + len(study.front) == 3
+    assert "→ &lt;model 7&gt;" in html
+    assert "→ &lt;model 2&gt;" not in html

@@ -688,8 +688,10 @@ def test_validation_and_pooled_figures_have_names_of_their_own(parts):
     one = study.chosen
     pooled, own = one.score("ndcg@10"), one.means["ndcg@10"]
     assert f"{pooled:.4f}" != f"{own:.4f}"
-    for value, name in ((pooled, "validation and training"), (own, "validation")):
-        assert f"ndcg@10 ({name}) {value:.4f}" in repr(one)
+    for text in (repr(one), study._repr_html_()):
+        for value, name in ((pooled, "validation and training"), (own, "validation")):
+            assert f"{value:.4f}" in text
+            assert f"ndcg@10 ({name})" in text
     alone = tune(parts[0], systems=["domination"], trials=1).chosen
     assert f"ndcg@10 {alone.score('ndcg@10'):.4f}" in repr(alone)
 
@@ -704,3 +706,10 @@ def test_choosing_and_reporting_are_two_measures(parts, tmp_path):
     assert study.front[-1].score("loss") == study.chosen.score("loss")
     with pytest.raises(InputError, match="choose_by"):
         tune(*parts, **how)
+
+
+def test_a_study_writes_its_page(parts, tmp_path):
+    pytest.importorskip("vl_convert")
+    study = tune(*parts, systems=["domination"], trials=1)
+    study.report(tmp_path / "page.html", title="A page of its own")
+    assert "A page of its own" in (tmp_path / "page.html").read_text(encoding="utf-8")

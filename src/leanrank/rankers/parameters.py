@@ -72,6 +72,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([Real, None], "max_cost"),
     ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
     ([whole(0)], "n_unlabeled"),
+    ([whole(), SEVERAL], "views"),
     ([whole(), None], "candidates max_features n_thresholds patience"),
     ([Integral, None], "n_jobs"),
     ([whole(), words("auto")], "n_features_to_select n_folds"),

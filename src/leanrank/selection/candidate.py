@@ -119,14 +119,21 @@ class Candidate:
         return self._scores[measure]
 
     def __repr__(self) -> str:
-        figures = self.means
-        if self.training_values:  # a choice goes by all queries that judge
-            figures = {
-                f"{m} (validation and training)": self.score(m) for m in self.training_values
-            }
-            figures |= {f"{name} (validation)": mean for name, mean in self.means.items()}
-        shown = ", ".join(f"{name} {value:.4f}" for name, value in figures.items())
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in self.figures().items())
         return f"Candidate: {self.name}, {counted(self.n_features, 'feature')}, {shown}"
+
+    def figures(self) -> dict[str, float]:
+        """Return its scores and means by what they are called in tables.
+
+        Where training queries judge as well, a measure has two: over all queries that judge, which
+        the choice goes by, and over the validation queries.
+        """
+        if not self.training_values:
+            return self.means
+        both = {
+            f"{name} (validation and training)": self.score(name) for name in self.training_values
+        }
+        return both | {f"{name} (validation)": mean for name, mean in self.means.items()}
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:

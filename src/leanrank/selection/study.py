@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from leanrank._display import html_table
 from leanrank._typing import FloatArray
 from leanrank.data.ranking_data import RankingData, counted
 from leanrank.metrics.judge import better_sign
@@ -160,6 +163,12 @@ class Study:
             said += f" LeanRanker's best, {self.beside_default}."
         return said
 
+    def report(
+        self, path: str | os.PathLike[str], *, test: Any = None, title: str | None = None
+    ) -> None:
+        """Write the study as one HTML page; see ``leanrank.report.write_report``."""
+        import_module("leanrank.report").write_report(self, path, test=test, title=title)
+
     def _beside(self, others: Sequence[Candidate]) -> Difference | None:
         """Compare with the best of others that the same queries judge; None without another."""
         sign = better_sign(self.measure)
@@ -178,3 +187,13 @@ class Study:
             f"Study: {len(self.candidates)} candidates by {self.choose_by} ({self.convention}), "
             f"{len(self.front)} on the front, chosen: {self.chosen.name}"
         )
+
+    def _repr_html_(self) -> str:
+        heads = list(dict.fromkeys(name for one in self.front for name in one.figures()))
+        rows = []
+        for one in self.front:
+            figures = one.figures()
+            shown = [f"{figures[name]:.4f}" if name in figures else "" for name in heads]
+            rows.append(["→ " * (one is self.chosen) + one.name, f"{one.n_features}", *shown])
+        note = f"{len(self.candidates)} candidates, the front by {self.choose_by}, → the chosen one"
+        return html_table("Study", note, ["model", "features", *heads], rows)

@@ -37,11 +37,13 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.logs import number
 from leanrank.data.logs.judgments import rated_cells, read_judgments
 from leanrank.data.ranking_data import RankingData
-from leanrank.errors import InputError, first_repeated
+from leanrank.errors import InputError, check_choice, first_repeated
 from leanrank.model import Model
 from leanrank.model.scoring import rank_within_queries
 from leanrank.model.writing import as_model
 from leanrank.service.explain import documents_for
+
+SCALES = ("ordinal", "interval", "nominal")
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,9 +72,8 @@ class Ratings:
     def of(cls, rows: Sequence[tuple[str, str, str, float]]) -> Ratings:
         """Make them of (query, document, judge, rating).
 
-        >>> rows = [("q", "a", "ann", 1), ("q", "a", "bob", 0), ("q", "b", "bob", 1)]
-        >>> Ratings.of(rows).judges
-        ['ann', 'bob']
+        >>> Ratings.of([("q", "a", "ann", 1), ("q", "a", "bob", 0), ("q", "b", "bob", 1)])
+        Ratings: 3 ratings of 2 documents by 2 judges, levels 0, 1
         """
         if not rows:
             raise InputError("there are no ratings: give at least one")
@@ -93,6 +94,13 @@ class Ratings:
         out = np.zeros((len(self.items), len(self.levels)))
         np.add.at(out, (self.item, self.level), 1.0)
         return out
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{level:g}" for level in self.levels)
+        return (
+            f"Ratings: {len(self.item):,} ratings of {len(self.items):,} documents by "
+            f"{len(self.judges)} judges, levels {levels}"
+        )
 
 
 def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
@@ -119,38 +127,54 @@ def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
     return Ratings.of(rows)
 
 
-def krippendorff_alpha(ratings: Ratings, *, judge: int | None = None) -> float:
-    """Return Krippendorff's alpha of ordinal ratings: 1 is full agreement, 0 what chance gives.
+def krippendorff_alpha(
+    ratings: Ratings, scale: str = "ordinal", *, judge: int | None = None, query: str | None = None
+) -> float:
+    """Return Krippendorff's alpha: 1 is full agreement, 0 what chance gives.
 
     Parameters
     ----------
     ratings : Ratings
+    scale : {"ordinal", "interval", "nominal"}
     judge : int, optional
         Only pairs of ratings with this judge: how far the judge agrees with the others.
+    query : str, optional
+        Only documents of this query, against the disagreement by chance over all.
 
     Examples
     --------
     >>> rows = [("q", "a", "x", 1), ("q", "a", "y", 1), ("q", "b", "x", 2), ("q", "b", "y", 1)]
-    >>> round(krippendorff_alpha(Ratings.of(rows)), 3)
+    >>> round(krippendorff_alpha(Ratings.of(rows), "nominal"), 3)
     0.0
     """
+    check_choice("scale", scale, SCALES)
     others = ratings.counts()[ratings.item]  # of the same document, one row per rating
     others[np.arange(len(others)), ratings.level] -= 1
     n_others = others.sum(axis=1)
     paired = n_others > 0
-    asked = paired if judge is None else paired & (ratings.judge == judge)
+    asked = np.array([query is None or q == query for q, _ in ratings.items])[ratings.item]
+    if judge is not None:
+        asked &= ratings.judge == judge
     together, observed = (np.zeros((len(ratings.levels), len(ratings.levels))) for _ in range(2))
-    for sums, rows in ((together, paired), (observed, asked)):
+    for sums, rows in ((together, paired), (observed, paired & asked)):
         np.add.at(sums, ratings.level[rows], others[rows] / n_others[rows, None])
     total = together.sum(axis=0)
     n = total.sum()
-    reached = np.cumsum(total) - 0.5 * total
-    distance = np.subtract.outer(reached, reached) ** 2
+    distance = _distances(ratings.levels, total, scale)
     chance = float(total @ distance @ total) / max(n * (n - 1), 1)
     weight = observed.sum()
     if chance == 0 or weight == 0:
         return float("nan")
     return float(1.0 - (observed * distance).sum() / weight / chance)
+
+
+def _distances(levels: FloatArray, total: FloatArray, scale: str) -> FloatArray:
+    if scale == "nominal":
+        return 1.0 - np.eye(len(levels))
+    if scale == "interval":
+        return np.subtract.outer(levels, levels) ** 2
+    reached = np.cumsum(total) - 0.5 * total
+    return np.asarray(np.subtract.outer(reached, reached) ** 2)
 
 
 @dataclass(frozen=True)
