@@ -279,7 +279,7 @@ def test_errors_say_what_is_wrong():
         (lambda: TopicRanker(ranker).fit(X, Y).evaluate(X, Y[:, :1]), "3 topics"),
         (lambda: TopicRanker(object()).fit(X, Y), "is not a linear ranker"),
         (lambda: TopicRanker(RankBoost(2)).fit(X, Y), "is not a linear ranker"),
-        (lambda: TopicRanker(ranker).fit(X, Y.astype(str)), "no finite number"),
+        (lambda: TopicRanker(ranker).fit(X, Y.astype(str)), "not a finite number"),
         (
             lambda: TopicRanker(ranker).fit(X, Y, validation=(X, 0 * Y)),
             "topic 0 has all validation",

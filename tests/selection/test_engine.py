@@ -94,11 +94,11 @@ def test_the_best_of_a_path_is_chosen(split):
 
 
 def test_sizes_and_grids_are_crossed(split):
-    space = Space("greedyrankrls", {"criterion": "lqo"}, {"alpha": (1e-3, 1e-1)}, Sizes(most=4))
+    space = Space("greedyrankrls", {"normalize": "query"}, {"alpha": (1e-3, 1e-1)}, Sizes(most=4))
     trials = list(run_space(space, split))
     assert len(trials) == 8
     assert {t.parameters["n_features_to_select"] for t in trials} == {1, 2, 3, 4}
-    assert all(t.parameters["criterion"] == "lqo" for t in trials)
+    assert all(t.parameters["normalize"] == "query" for t in trials)
     chosen = fit_best(space, split)
     assert chosen.n_features == chosen.parameters["n_features_to_select"]
 

@@ -18,7 +18,6 @@ curvature  the score Hessian as diag − low rank, into a ``Curvature``
 fold       cell sums of atoms times features -> factors L, R with XᵀHX = XᵀDX − (LᵀR + RᵀL)
 product    the score Hessian times a vector; by default from two gradients
 products   the same for the columns of a matrix at once, where there is no curvature and fold
-grouped    a loss and plan whose Hessian is close to this one's, if that saves time
 pair_slope the loss of one pair and its slope, compiled, for solvers that draw pairs
 ========== ===================================================================================
 """
@@ -282,13 +281,6 @@ class Loss(Part, ABC, Generic[P]):
         self, plan: P, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
         """Fill the score Hessian times the columns of D; D and out have these queries' rows."""
-        raise NotImplementedError
-
-    def grouped(self, plan: P) -> tuple[Loss[Any], Plan] | None:
-        """Return a loss with nearly the same Hessian, and its plan, for quadratic models.
-
-        None where it would save nothing.
-        """
         raise NotImplementedError
 
     def term_mass(self, plan: P) -> FloatArray:

@@ -10,8 +10,6 @@ import numpy as np
 from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _pair_kernels as kernels
-from leanrank.losses.base import Loss, Plan
-from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.pairs import (
     PairPlan,
     PairwiseLoss,
@@ -98,10 +96,6 @@ class SquaredHingeLoss(MarginLoss, SmoothPairwiseLoss):
     ) -> None:
         known = *level_arrays(plan), order_of(plan)
         kernels.products(*known, self.margin, r0, r1, u, D, out)
-
-    def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
-        """Return the approximate Hessian by groups of documents; None where it saves nothing."""
-        return group_pairs(plan, self.margin)
 
     def _dual(self, value: Any, leads: Any, a: float) -> Any:
         return a * (2.0 * value - leads) - a * a * value  # 2 a·margin·h − a² h²

@@ -17,9 +17,8 @@ from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _logistic_kernels as kernels
 from leanrank.losses._logistic_boxes import SHORT_LIST
-from leanrank.losses.base import Evaluated, Loss, Plan
+from leanrank.losses.base import Evaluated
 from leanrank.losses.exponential import by_level
-from leanrank.losses.grouped_pairs import group_pairs
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss, edges_of, offset_share
 
 
@@ -54,10 +53,6 @@ class LogisticLoss(SmoothPairwiseLoss):
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, D: FloatArray, out: FloatArray
     ) -> None:
         kernels.products(*by_level(plan), r0, r1, u, D, out, _boxes(plan, r0, r1))
-
-    def grouped(self, plan: PairPlan) -> tuple[Loss[Any], Plan] | None:
-        """Return the approximate Hessian by groups of documents; None where it saves nothing."""
-        return group_pairs(plan, math.nan)
 
     def dual_at(self, plan: PairPlan, r0: int, r1: int, point: Evaluated, a: float) -> float:
         """Return the dual value where value and score gradient are known."""

@@ -26,7 +26,6 @@ from leanrank.designs.base import Block, Design, WrittenBlock
 from leanrank.execution import (
     Executor,
     add_up,
-    cached_property,
     query_ranges,
     row_blocks,
 )
@@ -127,18 +126,6 @@ class Hessians:
         self.ranges = query_ranges(plan.query_ptr)
         self._all = _Sample(self.ranges)
         self._samples: dict[int, _Sample] = {}
-        # used for products where the matrix is too large; None: these
-        self._exact: Hessians | None = None
-
-    @cached_property
-    def cheapest(self) -> Hessians:
-        """A cheaper approximation for steps if there is one, else these."""
-        found = self.loss.grouped(self.plan) if self.loss.offers("grouped") else None
-        if found is None:
-            return self
-        approximate = Hessians(self.design, *found, self.executor, self.limits)
-        approximate._exact = self
-        return approximate
 
     def quadratic(
         self,
@@ -167,7 +154,7 @@ class Hessians:
             hessian = self.hessian(block, features, u, thin=thin)
             exact = sample.lacking is None
             return GramModel(hessian, sample is not self._all, exact_diagonal=exact)
-        return ProductModel(partial((self._exact or self).product, block, u))
+        return ProductModel(partial(self.product, block, u))
 
     def iterated(
         self,

@@ -7,7 +7,6 @@ fixed order. The result is the same to the last bit for any number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +25,6 @@ from leanrank.penalties.base import Penalty
 from leanrank.penalties.coordinate import coordinate_minimum
 from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.hessians import Hessians, Limits
-from leanrank.problem.quadratic_models import CheckedModel, GramModel
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,6 @@ class MemoryProblem(Problem):
         self._features: IntArray | None = None  # of the block
         self._step: tuple[FloatArray, FloatArray] | None = None
         self._last_product: tuple[FloatArray, FloatArray] | None = None  # a score gradient g, Xᵀg
-        self._approximation_is_good = True  # of the Hessian, since at()
         self._by_products = True  # while conjugate gradients are faster than a Hessian
         self._offset = None if plan.offset is None else kernel_view(plan.offset)
 
@@ -89,7 +86,6 @@ class MemoryProblem(Problem):
     def at(self, w: FloatArray) -> float:
         """Move to weights w; return the loss there."""
         self._block = None  # its memory may be needed
-        self._approximation_is_good = True
         return self._arrive(w, self.design.matvec(w))
 
     def move_to(self, w: FloatArray) -> float:
@@ -277,18 +273,7 @@ class MemoryProblem(Problem):
         return self._quadratic(penalty, thin) if model is None else model
 
     def _quadratic(self, penalty: Penalty, thin: int | None) -> QuadraticModel:
-        exact, block, features = self.hessians, self.block, self._features
-        cheap = exact.cheapest if self._approximation_is_good else exact
-        model = cheap.quadratic(block, features, self.point.u, penalty, thin)
-        if cheap is exact or not isinstance(model, GramModel):
-            return model
-
-        def make_exact() -> QuadraticModel:
-            self._approximation_is_good = False
-            return exact.quadratic(block, features, self.point.u, penalty, None)
-
-        curvature = partial(exact.curvature_along, block, self.point.u)
-        return CheckedModel(model, curvature, make_exact)
+        return self.hessians.quadratic(self.block, self._features, self.point.u, penalty, thin)
 
     def sampled(self, thin: int | None) -> tuple[bool, bool]:
         """Return whether such a Hessian is of a sample, and has the diagonal of all documents."""

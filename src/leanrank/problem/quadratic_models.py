@@ -14,11 +14,6 @@ scores fit a cache.
 products with the working set's columns. Smooth penalties are solved by conjugate gradients, others
 by accelerated proximal gradients that start anew when they overshoot. Where a matrix is possible,
 conjugate gradients give way to it unless they are done first.
-
-``CheckedModel`` has a Hessian that is only close to the loss's, checked along its first step.
-Documents of similar score are taken together as long as they have similar scores: where few
-features have a value, a group may hold documents far apart, and its curvature is many times that of
-the loss. Steps would then be so short that the solver gives up.
 """
 
 from __future__ import annotations
@@ -262,48 +257,3 @@ def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], n: int) -> 
         if not v.any():
             break
     return max(value, TINY)
-
-
-MOST_OFF = 2.0
-"""Ratio of two curvatures along a step up to which they are close. Wide data stay below 1.2."""
-
-
-class CheckedModel(QuadraticModel):
-    """An approximate model that gives way to the exact one if its curvature is far off.
-
-    Parameters
-    ----------
-    model : GramModel
-    bend : callable
-        Computes the curvature of the loss at the present point along a step.
-    exact : callable
-        Makes the exact model at the present point.
-    """
-
-    def __init__(
-        self,
-        model: GramModel,
-        curvature_along: Callable[[FloatArray], float],
-        exact: Callable[[], QuadraticModel],
-    ) -> None:
-        self.model: QuadraticModel = model
-        self.sampled, self.exact_diagonal = model.sampled, model.exact_diagonal
-        self._hessian: FloatArray | None = model.hessian  # until it is checked
-        self._curvature_along, self._exact = curvature_along, exact
-
-    def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
-        """Return the step of the model, or that of the exact one if this is far off along it."""
-        step = self.model.minimise(penalty, c, w)
-        if self._hessian is None:
-            return step
-        modelled = float(step @ self._hessian @ step)
-        real = self._curvature_along(step)
-        self._hessian = None
-        if modelled <= MOST_OFF * real and real <= MOST_OFF * modelled:
-            return step
-        self.model, self.sampled, self.exact_diagonal = self._exact(), False, True
-        return self.model.minimise(penalty, c, w)
-
-    def damped(self, ridge: FloatArray) -> QuadraticModel:
-        """Return the present model with ½ Σ_j ridge_j s_j² added."""
-        return self.model.damped(ridge)
