@@ -190,6 +190,8 @@ def online(rng: random.Random, folder: Path) -> None:
 
 def _drawn_online(rng: random.Random, name: str, default: Any) -> Any:
     plausible = rng.random() < 0.8
+    if name == "solver":
+        return rng.choice(("sgd", "ftrl") if plausible else OTHERS)
     if isinstance(default, int):
         return rng.choice((1, 2, 3, 30) if plausible else COUNTS)
     return rng.choice(SIZES[3:7] if plausible else SIZES)

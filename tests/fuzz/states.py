@@ -61,10 +61,10 @@ def checkpoint_bytes(rng: random.Random, folder: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _online() -> list[bytes]:
-    """One state per method, after some lists; three views among them."""
+    """One state per method, after some lists; FTRL and three views among them."""
     from leanrank.online.ranker import DEFAULTS, OnlineRanker
 
-    more = {"lcra": {"views": 3}}
+    more = {"lcra": {"views": 3}, "ips": {"solver": "ftrl"}}
     kept = []
     for method in DEFAULTS:
         ranker = OnlineRanker(method, n_features=4, list_length=3, **more.get(method, {}))

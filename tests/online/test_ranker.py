@@ -77,12 +77,19 @@ def test_a_saved_ranker_goes_on_with_the_same_bits(method, tmp_path):
     assert again.n_lists_ == 60
 
 
-def test_views_are_saved(tmp_path):
-    ranker = OnlineRanker("lcra", n_features=5, views=3, alpha=0.1)
+@pytest.mark.parametrize("solver", ["sgd", "ftrl"])
+def test_views_and_solvers_are_saved(solver, tmp_path):
+    ranker = OnlineRanker("lcra", n_features=5, views=3, solver=solver, alpha=0.1)
     live(ranker, queries(), 30).save(tmp_path / "state")
     again = OnlineRanker.load(tmp_path / "state")
     assert same_state(again, ranker)
     assert again.rule == ranker.rule
+
+
+def test_ftrl_leaves_weights_at_zero():
+    ranker = live(OnlineRanker("spd", n_features=5, solver="ftrl", alpha=2.0), queries(), 300)
+    assert 0 < np.count_nonzero(ranker.coef_) < 5
+    assert ranker.to_model().n_nonzero == np.count_nonzero(ranker.coef_)
 
 
 def test_sparse_and_dense_documents_give_the_same_list():
@@ -136,6 +143,7 @@ def test_a_served_list_is_a_click_log_with_propensities():
         ({"method": "sdp"}, "spd"),
         ({"method": "pdgd", "explore": 0.1}, "no effect"),
         ({"method": "dbgd", "alpha": 0.1}, "no effect"),
+        ({"solver": "adam"}, "adam"),
         ({"explore": 1.5}, "at most 1"),
         ({"eta0": 0.0}, "above 0"),
         ({"method": "lcra", "views": 0}, "at least 1"),
@@ -184,7 +192,7 @@ def test_damaged_states_are_refused(tmp_path):
     for changed, word in (
         (b"{}", "this is no"),
         (content[:-1], "checksum"),
-        (content.replace(b"online 3", b"online 9", 1), "version 3"),
+        (content.replace(b"online 2", b"online 9", 1), "version 2"),
         (content[:200] + b"x" + content[201:], "checksum"),
     ):
         path.write_bytes(changed)
@@ -195,11 +203,11 @@ def test_damaged_states_are_refused(tmp_path):
     for state, parameters, word in (
         (narrow, made, "damaged"),
         (ranker.state, {**made, "views": 3}, "parameters"),
-        (ranker.state, {**made, "solver": "adam"}, "solver has no effect"),
+        (ranker.state, {**made, "solver": "adam"}, "adam"),
         (None, made, "damaged"),
     ):
         parts = {"parameters": parameters, "random_state": 0, "list_length": 10, "state": state}
-        path.write_bytes(state_bytes(parts, b"leanrank-online", 3))
+        path.write_bytes(state_bytes(parts, b"leanrank-online", 2))
         with pytest.raises(InputError, match=word):
             OnlineRanker.load(path)
 

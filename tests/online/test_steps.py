@@ -106,15 +106,18 @@ def slow_pairs(order, clicks):
 
 
 @pytest.mark.parametrize("method", ["spd", "lcra", "ips"])
-def test_a_step_is_the_gradient_of_its_pairs(method):
+@pytest.mark.parametrize("solver", ["sgd", "ftrl"])
+def test_a_step_is_the_gradient_of_its_pairs(method, solver):
     rng = np.random.default_rng(3)
+    penalty = {"alpha": 0.3 if solver == "sgd" else 0.01}
     more = {"mu": 0.0} if method == "lcra" else {}
-    ranker = OnlineRanker(method, n_features=6, list_length=5, alpha=0.3, **more)
+    ranker = OnlineRanker(method, n_features=6, list_length=5, solver=solver, **penalty, **more)
     w = ranker.state.w
     w[:] = 0.1 * rng.normal(size=w.shape) * ranker.state.member
     X = rng.normal(size=(9, 6))
     for clicks in ([0, 1, 0, 1, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 0], [1, 0, 0, 0, 1]):
         before, state = w.copy(), ranker.state
+        v, s, t = state.v.copy(), state.s.copy(), ranker.n_steps_ + 1
         shown = ranker.rank(X)
         ranker.observe(shown, clicks)
         if not any(clicks):
@@ -131,8 +134,15 @@ def test_a_step_is_the_gradient_of_its_pairs(method):
                 for i, j in slow_pairs(shown.documents, clicks):
                     slope -= ((X[i] - X[j]) @ before[view] < 1) * (X[i] - X[j])
             slope *= state.member[view]
-            rate = ranker.rule.eta0
-            expected = (1 - rate * 0.3) * before[view] - rate * slope
+            if solver == "sgd":
+                rate = ranker.rule.eta0
+                expected = (1 - rate * 0.3) * before[view] - rate * slope
+            else:
+                scale = np.sqrt(1 + s[view] + slope**2)
+                v[view] += slope - (scale - np.sqrt(1 + s[view])) / ranker.rule.eta0 * before[view]
+                v[view] *= state.member[view]
+                shrunk = np.sign(v[view]) * np.maximum(abs(v[view]) - 0.01 * t, 0)
+                expected = -ranker.rule.eta0 * shrunk / scale * state.member[view]
             np.testing.assert_allclose(now, expected, atol=1e-12)
 
 

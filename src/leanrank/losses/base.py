@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from leanrank._jit import kernel, kernel_view
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
+from leanrank._typing import AnyArray, FloatArray, IntArray, Part
 from leanrank.errors import InputError, NoLevelsError, check_choice
 from leanrank.execution import row_blocks
 
@@ -117,18 +117,6 @@ class Labels:
             first = np.minimum(self.query_ptr[:-1], len(self.offset) - 1)
             base = np.repeat(self.offset[first], np.diff(self.query_ptr))
             object.__setattr__(self, "offset", self.offset - base)
-
-    def of_queries(self, chosen: BoolArray) -> Labels:
-        """Return those of some queries; ``edges`` must be None."""
-        sizes = np.diff(self.query_ptr)
-        rows, ptr = np.repeat(chosen, sizes), np.cumsum(np.append(0, sizes[chosen]))
-        by_row = {
-            name: values[rows]
-            for name in ("y", "sample_weight", "gain_weight", "offset")
-            if (values := getattr(self, name)) is not None
-        }
-        weight = None if self.query_weight is None else self.query_weight[chosen]
-        return replace(self, query_ptr=ptr, query_weight=weight, **by_row)
 
     def find_levels(self) -> tuple[FloatArray, IntArray]:
         """Return the levels of the whole data set, ascending, and which of them each row has.

@@ -29,7 +29,7 @@ from leanrank.online.users import seed_of
 
 
 class Interleaving:
-    """Base class of interleaving methods.
+    """Base of the methods.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Interleaving:
 
 
 class TeamDraft(Interleaving):
-    """Rankers pick in turns, in random order each round; a click counts for the one that picked.
+    """Rankers pick in turns, in random order each round; a click counts for who picked.
 
     Radlinski, Kurup and Joachims (2008); for several rankers Schuth et al. (2014).
 

@@ -48,7 +48,7 @@ from leanrank.online.users import ClickModel, by_rank, shown_lists
 ASSUMPTIONS = ("cascade", "position")
 DISCOUNTS = ("none", "log")
 MIN_EFFECTIVE = 100.0
-"""Effective number of lists below which intervals are too narrow."""
+"""Number of effective lists below which intervals are too narrow."""
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,15 @@ from leanrank.rankers.streaming import read_state, restored, state_bytes
 from leanrank.solvers.sampling.coregularised import random_views
 from leanrank.solvers.sampling.pair_sampling import new_state
 
-_MAGIC, _SCHEMA = b"leanrank-online", 3
+_MAGIC, _SCHEMA = b"leanrank-online", 2
 
-_GREEDY: dict[str, Any] = {"alpha": 0.0, "explore": 0.1}
+_STEPS: dict[str, Any] = {"solver": "sgd", "alpha": 0.0}
+_GREEDY: dict[str, Any] = {**_STEPS, "explore": 0.1}
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "spd": {**_GREEDY, "eta0": 0.01},
     "lcra": {**_GREEDY, "eta0": 0.01, "mu": 0.01, "views": 2},
-    "pdgd": {"alpha": 0.0, "eta0": 0.1},
+    "pdgd": {**_STEPS, "eta0": 0.1},
     "ips": {**_GREEDY, "eta0": 0.1, "eta": 1.0},
     "dbgd": {"eta0": 0.01},
 }
@@ -47,7 +48,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ShownList:
-    """A list to show, with the state for learning from it; keep it until its clicks are known.
+    """A list to show, and what learning from it needs; keep it until its clicks are known.
 
     Attributes
     ----------
@@ -113,8 +114,9 @@ class OnlineRanker:
             ε: chance that a slot gets any of the documents left, instead of the best.
         eta0 : float
             The rate of a step.
-        alpha : float
-            Strength of an ℓ2² penalty.
+        solver : {"sgd", "ftrl"}
+            Gradient steps with an ℓ2² penalty of strength ``alpha``, or follow the regularised
+            leader with an ℓ1 penalty, which leaves weights at exactly zero.
         mu : float
             Strength of the agreement of views, on ten unlabelled pairs per step.
         views : int
@@ -158,7 +160,7 @@ class OnlineRanker:
         self.parameters = {**defaults, **parameters}
         n_features = check_whole("n_features", n_features)
         self.rule = _rule(method, self.parameters, check_whole("list_length", list_length))
-        self.state = _new_state(self.parameters, n_features, random_state)
+        self.state = _new_state(self.parameters, self.rule, n_features, random_state)
 
     @property
     def n_features(self) -> int:
@@ -217,14 +219,14 @@ class OnlineRanker:
 
     def check_finite(self) -> None:
         """Reject weights that steps have made too large."""
-        if not np.isfinite(self.state.w).all():
+        if not all(np.isfinite(each).all() for each in self.state[:4]):
             raise InputError(
                 "the weights are no longer finite: the steps are too large, scale the features or "
                 f"lower eta0 (now {self.rule.eta0:g})"
             )
 
     def learn_from_log(self, clicks: ClickLog) -> None:
-        """Learn from lists that any system has shown before, one step per list.
+        """Learn from lists that were shown before, by whatever system, one step for each.
 
         Only methods that learn from any list can: "spd", "lcra" and "ips". Documents of
         ``clicks.data`` that were not shown take part where the method looks at all of a query:
@@ -258,14 +260,14 @@ class OnlineRanker:
         """Return the score of each document."""
         return np.asarray(X @ self.coef_)
 
-    def to_model(self, **fields: Any) -> Model:
-        """Return the present ranking function; ``fields`` are further fields of the model."""
+    def to_model(self, **parts: Any) -> Model:
+        """Return the ranking function as it is now; ``parts`` are fields of the model."""
         made = make_provenance(
             algorithm=f"OnlineRanker({self.method!r})",
             parameters=self.parameters,
             training={"lists": self.n_lists_, "steps": self.n_steps_},
         )
-        return Model.from_coef(self.coef_, provenance=made, **fields)
+        return Model.from_coef(self.coef_, provenance=made, **parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state; ``load`` continues from it with the same bits."""
@@ -281,7 +283,7 @@ class OnlineRanker:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineRanker:
-        """Read and check a file of ``save``."""
+        """Read what ``save`` wrote, checked before any of it is used."""
         with open_bytes(path) as stream:
             content = stream.read()
         try:
@@ -315,23 +317,31 @@ def _rule(method: str, values: Mapping[str, Any], length: int) -> LearnerRule:
     def number(name: str, **bounds: Any) -> float:
         return check_number(name, values.get(name, 0.0), **bounds)
 
+    solver = values.get("solver", "sgd")
+    check_choice("solver", solver, ("sgd", "ftrl"))
     return LearnerRule(
         method=METHODS.index(method),
         length=length,
         explore=number("explore", high=1.0),
         eta0=number("eta0", open_low=True),
         alpha=number("alpha"),
+        ftrl=solver == "ftrl",
         mu=number("mu"),
         eta=number("eta"),
     )
 
 
-def _new_state(values: Mapping[str, Any], n_features: int, seed: int) -> LearnerState:
+def _new_state(
+    values: Mapping[str, Any], rule: LearnerRule, n_features: int, seed: int
+) -> LearnerState:
     seed = check_whole("random_state", seed, 0)
     member = random_views(n_features, check_whole("views", values.get("views", 1)), seed)
+    kept = n_features if rule.ftrl else 0
     return LearnerState(
         w=np.zeros(member.shape),
         member=member,
+        v=np.zeros((len(member), kept)),
+        s=np.zeros((len(member), kept)),
         generator=new_state(seed, stream=3),
         counts=np.zeros(2, dtype=np.int64),
     )

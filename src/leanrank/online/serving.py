@@ -42,7 +42,10 @@ class LearnerRule(NamedTuple):
     explore : float
         ε: chance that a slot gets a document drawn uniformly.
     eta0, alpha : float
-        Rate, and strength of the ℓ2² penalty.
+        Rate, and strength of the penalty.
+    ftrl : bool
+        Whether steps follow the regularised leader, with an ℓ1 penalty; else they are gradient
+        steps with an ℓ2² penalty.
     mu : float
         Strength of the agreement of LCRA.
     eta : float
@@ -54,12 +57,13 @@ class LearnerRule(NamedTuple):
     explore: float
     eta0: float
     alpha: float
+    ftrl: bool
     mu: float
     eta: float
 
 
 class LearnerState(NamedTuple):
-    """The state of a learner; arrays that its method does not need have no columns.
+    """All that a learner changes; arrays that its method does not need have no columns.
 
     Attributes
     ----------
@@ -67,18 +71,22 @@ class LearnerState(NamedTuple):
         The weights of each view; a document's score is the mean over the views.
     member : array of shape (views, features)
         1 where a feature belongs to a view, else 0.
+    v, s : array of shape (views, features)
+        Of FTRL.
     generator : array of shape (1,)
     counts : array of shape (2,)
     """
 
     w: FloatArray
     member: FloatArray
+    v: FloatArray
+    s: FloatArray
     generator: npt.NDArray[np.uint64]
     counts: IntArray
 
 
 class Slate(NamedTuple):
-    """One list, with the state for learning from its clicks.
+    """One list, and what learning from its clicks needs.
 
     Attributes
     ----------

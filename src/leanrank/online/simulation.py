@@ -32,7 +32,7 @@ DISCOUNT = 0.995
 
 
 class Collection(NamedTuple):
-    """Queries in the form that the loop takes: each a block with one row per feature.
+    """Queries as the loop takes them: each a block with one row per feature.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Collection(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of a simulation.
+    """What happened in a run.
 
     Attributes
     ----------

@@ -10,6 +10,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank.online.serving import DBGD, IPS, LCRA, LISTS, N_UNLABELED, PDGD, STEPS
 from leanrank.solvers.sampling.coregularised import to_pulls
+from leanrank.solvers.sampling.ftrl import move_weight
 from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 MIN_PROPENSITY = 0.01
@@ -153,6 +154,7 @@ def _move(rule, state, block, touched, slopes):  # type: ignore[no-untyped-def]
         touched[n] = touched[i]
         n += int(used)
     state.counts[STEPS] += 1
+    t = state.counts[STEPS]
     keep = max(0.0, 1.0 - rule.eta0 * rule.alpha)
     for v in range(len(slopes)):
         w, member = weights[v], members[v]
@@ -162,7 +164,12 @@ def _move(rule, state, block, touched, slopes):  # type: ignore[no-untyped-def]
             slope = 0.0
             for i in range(n):
                 slope += slopes[v, i] * block[j, touched[i]]
-            w[j] = keep * w[j] - rule.eta0 * slope
+            if rule.ftrl:
+                move_weight(
+                    j, slope, state.v[v], state.s[v], w, t, rule.alpha, rule.eta0, 1.0, False, True,
+                )  # fmt: skip
+            else:
+                w[j] = keep * w[j] - rule.eta0 * slope
 
 
 @kernel

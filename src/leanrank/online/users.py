@@ -170,7 +170,7 @@ class ClickModel:
 
     @property
     def tables(self) -> Tables:
-        """The three arrays in the form that compiled functions take."""
+        """The three arrays, as the compiled functions take them."""
         return Tables(self.examine, self.click, self.stop)
 
     def no_counts(self) -> Tables:
@@ -236,7 +236,7 @@ class ClickModel:
         grades : array-like, optional
             One grade per row of ``log.data``. By default each document has a grade of its own.
         smoothing : float, default=1.0
-            Pseudo-counts of either kind that are added to the counts of each parameter.
+            Imagined events of either kind that are added to the counts of each parameter.
         tol : float, default=1e-7
             Stop when the objective (log-likelihood and smoothing) per list gains less in a round.
         max_iter : int, default=1_000
@@ -342,12 +342,12 @@ def shown_lists(
 
 
 def seed_of(rng: np.random.Generator | int) -> int:
-    """Return an integer unchanged; from a generator, draw a seed."""
+    """Return an integer as it is, and else a seed drawn from the generator."""
     return int(rng if isinstance(rng, (int, np.integer)) else rng.integers(2**63))
 
 
 def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
-    """Return values per shown document as an array of shape (n_lists, depth)."""
+    """Return what a log holds per document shown as an array of shape (n_lists, depth)."""
     number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
     last = int(log.position.max())
     if log.n_lists * last > 100 * len(log.position) + 10**7:  # mostly gaps, too large a table
@@ -369,6 +369,6 @@ def _whole(values: Any) -> IntArray:
 
 
 def _smoothing(table: FloatArray, smoothing: float) -> float:
-    """Return the contribution of the smoothing to the log-likelihood."""
+    """Return what the imagined events add to the log-likelihood."""
     free = table[(table > 0) & (table < 1)]
     return smoothing * float(np.sum(np.log(free) + np.log1p(-free)))

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from leanrank._jit import kernel_view
 from leanrank._typing import FloatArray, IntArray, Matrix
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.dask import is_dask
@@ -230,10 +229,8 @@ class BaseRanker(BaseEstimator):
             inputs.warn_of_units(data, by_query=first is True, slow=self._slow_unscaled)
         gains = inputs.grouped_gains(gain_weight, data, grouped=data is X)
         given = {name: getattr(data, name) for name in ("y", "query_ptr", *WEIGHTS)}
-        given |= {"gain_weight": gains}
-        arrays = {k: kernel_view(values) for k, values in given.items() if values is not None}
         edges = inputs.grouped_edges(preferences, data, grouped=data is X) if explicit else None
-        return data, Labels(**arrays, normalize=normalize, edges=edges)
+        return data, Labels(**given, gain_weight=gains, normalize=normalize, edges=edges)
 
     def _warn_if_empty(self, data: RankingData, labels: Labels) -> None:
         if getattr(self, "sparsity_", None) == 0.0:

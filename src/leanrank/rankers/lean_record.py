@@ -129,7 +129,7 @@ class Record:
             rates = np.array([each.get("line", 0.0) for each in columns])
             ramps = RampColumns(knots, gaps, rates).with_levels(levels)
         pairs = made.get("pairs") or []
-        ratio = made.get("group_ratio", model.provenance["parameters"]["group_ratio"])  # before 0.2
+        ratio = made["group_ratio"]
         return cls(
             np.array(list(position), dtype=np.int64),
             float(made["alpha"]), float(made["emphasis"]), float(ratio),

@@ -22,6 +22,7 @@ from leanrank.execution import Executor
 from leanrank.losses.base import Labels, Loss
 from leanrank.losses.listnet import ListNetPlan
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.base import WEIGHTS
 from leanrank.rankers.lean_structure import (
     Settings,
     Size,
@@ -180,7 +181,10 @@ class Search:
             return kind.on(ramp_design(X, ramps, executor))
 
         kinds = {name: fewer(kind) for name, kind in self.kinds.items()}
-        return replace(self, data=data, labels=self.labels.of_queries(chosen), kinds=kinds)
+        given = {name: getattr(data, name) for name in ("y", "query_ptr", *WEIGHTS)}
+        if self.labels.gain_weight is not None:
+            given["gain_weight"] = self.labels.gain_weight[rows]
+        return replace(self, data=data, labels=replace(self.labels, **given), kinds=kinds)
 
     def losses(self, u: FloatArray, queries: IntArray) -> FloatArray:
         """Return the loss of some informative queries at scores of all documents."""

@@ -40,14 +40,17 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     Parameters
     ----------
     n_features_to_select : int or "auto", default="auto"
-        Number of features. "auto" selects up to ``max_features`` and keeps the number with the
-        least leave-query-out error, or what ``rule`` makes of it.
+        Number of features. "auto" selects up to ``max_features`` and keeps the number chosen by
+        ``select_by`` and ``rule``.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
         Limit of "auto"; by default 50.
+    select_by : str, default="criterion"
+        For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
+        scores of each size.
     rule : {"best", "1se"}, default="best"
         For "auto": the best size, or the smallest within one standard error of it.
     memory : {"standard", "low"}, default="standard"
@@ -82,7 +85,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     criterion_path_ : array
         The leave-query-out squared error of each size.
     select_path_ : array of shape (sizes, queries)
-        The negated error of each size on each left-out query.
+        ``select_by`` on each left-out query, higher is better; NaN where undefined.
 
     Notes
     -----
@@ -109,6 +112,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     _: KW_ONLY
     normalize: str = "query"
     max_features: int | None = None
+    select_by: str = "criterion"
     rule: str = "best"
     memory: str = "standard"
     fitting: str = "pre"
@@ -120,7 +124,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     _constraints: ClassVar[Constraints] = {"alpha": [POSITIVE]}
     _used_with: ClassVar[Uses] = {
         "memory": ("fitting", ("pre",)),
-        **dict.fromkeys(("max_features", "rule"), ("n_features_to_select", ("auto",))),
+        **dict.fromkeys(("max_features", "select_by", "rule"), ("n_features_to_select", ("auto",))),
     }
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
@@ -136,7 +140,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         errors, by_query = [], []
         for residual in forward(state, n_steps, n_candidates=self.candidates, random=drawn):
             errors.append(float(residual @ residual))
-            by_query.append(-squared_by_query(residual, centred))
+            by_query.append(self._on_left_out(residual, centred, data))
             size, last = len(state.chosen), state.chosen[-1]
             report(self, {"features": size, "last": last, "criterion": errors[-1]})
         chosen = np.array(state.chosen, dtype=np.int64)
@@ -144,7 +148,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         self.subsets_ = [chosen[: size + 1] for size in range(n_steps)]
         self.criterion_path_, self.select_path_ = np.array(errors), np.array(by_query)
         if self.n_features_to_select == "auto":
-            kept = choose_size(self.select_path_, self.rule) + 1
+            kept = choose_size(self.select_path_, self.rule, self.select_by) + 1
         else:
             kept = n_steps
         self._keep_size(kept)
@@ -186,6 +190,14 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         check_is_fitted(self, "subsets_")
         data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
         return measure_models(self.coef_path_, data, [measure], convention)[measure]
+
+    def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
+        """Measure a leave-query-out residual on each query; higher is better."""
+        if self.select_by == "criterion":
+            return -squared_by_query(residual, centred)
+        fitted = centred.target - residual
+        scores = np.divide(fitted, centred.root, out=np.zeros_like(fitted), where=centred.root > 0)
+        return measure_scores(scores[None], centred, data, self.select_by, "standard")[0]
 
     def _count_steps(self, n_features: int) -> int:
         wanted = self.n_features_to_select
@@ -348,7 +360,8 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
     >>> choose_size(values, "best"), choose_size(values, "1se")
     (1, 1)
     """
-    worth = values * (1.0 if measure == "loss" else better_sign(measure))  # a loss is negated
+    negated = measure in ("loss", "criterion")
+    worth = values * (1.0 if negated else better_sign(measure))
     means = np.array([mean_of(row) for row in worth])
     if np.isnan(means).all():
         raise InputError(

@@ -91,6 +91,7 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([words("feature", "uniform")], "rates"),
     ([words("progress", "always", "never")], "repeats"),
     ([words("best", "1se")], "rule"),
+    ([str], "select_by"),
     ([words("pairs", "queries")], "sampling"),
     ([words("label", "gain")], "target"),
     ([str, Convention], "convention"),

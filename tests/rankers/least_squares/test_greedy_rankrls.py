@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from leanrank import make_ranking
 from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
+from leanrank.metrics import evaluate
 from leanrank.rankers import GreedyRankRLS, RankRLS
 
 VARIANTS = [
@@ -199,3 +200,13 @@ def test_bad_sizes(data):
     for size in (0, 4, True, 1.5):
         with pytest.raises(InputError, match="sizes from 1 to 3"):
             ranker.resize(size)
+
+
+def test_auto_by_a_measure(data):
+    ranker = GreedyRankRLS(alpha=0.01, select_by="ndcg@10").fit(data)
+    scores = left_out(ranker, data)
+    means = [evaluate(data, s, measures="ndcg@10").means["ndcg@10"] for s in scores]
+    assert np.allclose(np.nanmean(ranker.select_path_, axis=1), means)
+    assert ranker.n_features_to_select_ == int(np.argmax(means)) + 1 == len(ranker.selected_)
+    fewer = GreedyRankRLS(alpha=0.01, select_by="ndcg@10", rule="1se").fit(data)
+    assert len(fewer.selected_) <= len(ranker.selected_)

@@ -27,6 +27,9 @@ from leanrank.errors import InputError
 from leanrank.losses.base import Labels, Loss, Plan, reject_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
 
+move_weight = kernels.move
+"""The step of a single weight, for kernels."""
+
 
 class FTRLRule(NamedTuple):
     """The parameters of a step, in the order that kernels take.
