@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._score_order import sort_scores
 from leanrank._typing import AnyArray, FloatArray, IntArray
 from leanrank.losses._pair_sweep import sweep_columns, sweep_levels
-from leanrank.losses._score_order import sort_scores
 
 
 @kernel

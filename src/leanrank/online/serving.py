@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leanrank._jit import kernel
+from leanrank._score_order import sort_by_merging
 from leanrank._typing import FloatArray, IntArray
-from leanrank.losses._score_order import sort_by_merging
 from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 

@@ -538,7 +538,7 @@ def test_hessians_of_sampled_queries_end_at_the_same_optimum(heavy):
 
     problem.quadratic = quadratic
     sampled = Newton(sample_per_feature=1).solve(problem, penalty)
-    assert models[0].sampled is not heavy
+    assert models[0].sampled
     assert not models[-1].sampled
     assert sampled.converged
     whole = Newton().solve(make_problem(X, labels), penalty)

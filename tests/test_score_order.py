@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from leanrank.losses import _score_order
-from leanrank.losses._score_order import sort_scores
+from leanrank import _score_order
+from leanrank._score_order import sort_scores
 
 N = 5_000
 
