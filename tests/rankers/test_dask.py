@@ -426,6 +426,7 @@ def test_killed_workers_leave_the_same_bits(tmp_path):
         assert found.history_ == expected.history_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["reading", "fitting"])
 def test_a_cluster_may_be_without_workers_for_a_moment(tmp_path, when):
     """The only worker is killed and restarted, as a new one with another address."""

@@ -631,10 +631,10 @@ def test_choices_on_a_sample_are_fitted_to_all_documents(form, monkeypatch):
 def test_features_without_which_held_out_loss_falls_clearly_leave():
     """Products of neighbours, and fifteen features that are noise beside them."""
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(4_000, 20))
+    X = rng.normal(size=(2_000, 20))
     u = 0.5 * X[:, :5].sum(axis=1) + (X[:, :4] * X[:, 1:5]).sum(axis=1)
     y = np.digitize(u + 0.5 * rng.normal(size=len(u)), [0.0, 2.0, 4.0]).astype(float)
-    ranker = LeanRanker().fit(X, y, qid=np.repeat(np.arange(200), 20))
+    ranker = LeanRanker().fit(X, y, qid=np.repeat(np.arange(100), 20))
     losses = [row["loss"] for row in ranker.front_]
     assert ranker.front_[0]["features"] > ranker.n_features_ >= 5
     assert losses[0] > losses[[row["features"] for row in ranker.front_].index(ranker.n_features_)]

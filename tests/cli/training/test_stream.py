@@ -139,6 +139,7 @@ def test_an_error_names_file_and_line(run, files):
     assert f"train.txt, line {n_lines}, column 13" in ran.err
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     """Real processes, real SIGKILL: whenever it comes, the model is the same file."""
     dump_letor(make_ranking(1500, (5, 15), 12, random_state=8), tmp_path / "a.txt")
