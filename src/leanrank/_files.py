@@ -62,7 +62,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
         raise
 
 
-class HeldFile:
+class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
     """A state file that one process uses at a time, until it is closed or the process ends.
 
     The lock is the operating system's, on a hidden file beside it: a killed process holds none.
@@ -133,9 +133,6 @@ class HeldFile:
             if fcntl is not None:  # elsewhere, what is open cannot be removed
                 _remove(str(self._lock_path))
             self._lock.close()
-
-    def __enter__(self) -> HeldFile:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

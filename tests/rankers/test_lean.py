@@ -27,6 +27,7 @@ from leanrank.rankers.lean_structure import (
     JUMP_RATIO,
     Settings,
     Structure,
+    by_content,
     divided,
     rises,
     target_sizes,
@@ -641,3 +642,34 @@ def test_features_without_which_held_out_loss_falls_clearly_leave():
     assert set(range(5)) <= set(ranker.model_.indices.tolist())
     most = ranker.front_[0]["features"]
     assert ranker.resized(most).n_features_ == most
+
+
+def test_a_sample_keeps_limits_and_counts_informative_documents(monkeypatch):
+    monkeypatch.setattr("leanrank.rankers.lean_structure.CHOOSING_DOCUMENTS", 300)
+    monkeypatch.setattr("leanrank.rankers.lean_structure.FEWEST_QUERIES", 20)
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(3_000, 20)), np.repeat(np.arange(300), 10)
+    y = np.digitize(X @ rng.normal(size=20) + rng.normal(size=3_000), [0.0, 2.0]).astype(float)
+    ranker = LeanRanker(max_features=12, curves=None, max_pairs=0).fit(X, y, qid=qid)
+    training = ranker.model_.provenance["training"]
+    assert ranker.n_features_ <= training["held_out"]["features"] <= 12
+    assert ranker.front_models_[0].provenance["training"]["dual_gap"] <= 1e-4
+    silent = np.vstack((X, rng.normal(size=(1_000, 20)))), np.append(y, np.zeros(1_000))
+    more = LeanRanker(max_features=12, curves=None, max_pairs=0)
+    more.fit(*silent, qid=np.append(qid, np.repeat(np.arange(300, 400), 10)))
+    assert more.strength_ == ranker.strength_
+
+
+def test_a_sample_has_enough_queries_and_the_order_of_rows_with_gaps_does_not_matter(monkeypatch):
+    monkeypatch.setattr("leanrank.rankers.lean_structure.CHOOSING_DOCUMENTS", 250)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1_200, 4))
+    y = np.digitize(X[:, 0] + rng.normal(size=1_200), [0.0, 1.0]).astype(float)
+    ranker = LeanRanker(max_pairs=0).fit(X, y, qid=np.repeat(np.arange(4), 300))
+    assert "loss" in ranker.front_[0]  # all four queries choose, no query alone
+    X[:, 3] = np.nan
+    data = RankingData(X, y, np.repeat(np.arange(300), 4))
+    order = rng.permutation(300)
+    turned = data.queries[order]
+    informative = np.ones(300, dtype=bool)
+    assert np.array_equal(order[by_content(turned, informative)], by_content(data, informative))

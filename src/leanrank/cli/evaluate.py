@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leanrank._files import atomic_write
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import (
-    check_files,
-    read_data,
-    read_documents,
-    read_scores,
-    write_scores,
-)
+from leanrank.cli.datafiles import check_files, read_data, read_documents, read_scores, write_scores
 from leanrank.errors import InputError
 
 if TYPE_CHECKING:

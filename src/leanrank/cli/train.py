@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from leanrank.cli import options, screen
-from leanrank.cli.datafiles import (
-    check_files,
-    read_data,
-    read_documents,
-    read_options,
-)
+from leanrank.cli.datafiles import check_files, read_data, read_documents, read_options
 from leanrank.cli.entry import FAILED
 from leanrank.cli.entry import say as print_line
 from leanrank.errors import InputError

@@ -10,13 +10,7 @@ import numpy as np
 from leanrank._jit import pair_function
 from leanrank._typing import FloatArray
 from leanrank.losses import _pair_kernels as kernels
-from leanrank.losses.pairs import (
-    PairPlan,
-    PairwiseLoss,
-    SmoothPairwiseLoss,
-    level_arrays,
-    order_of,
-)
+from leanrank.losses.pairs import PairPlan, PairwiseLoss, SmoothPairwiseLoss, level_arrays, order_of
 
 
 class MarginLoss(PairwiseLoss):

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import (
-    as_floats,
-    group_rows,
-    group_sizes_to_qid,
-    one_dimensional,
-)
+from leanrank.data.grouping import as_floats, group_rows, group_sizes_to_qid, one_dimensional
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import (

@@ -18,14 +18,7 @@ from leanrank.data.sources import open_bytes
 from leanrank.errors import InputError, check_choice
 from leanrank.model.model import Model
 from leanrank.model.provenance import make_provenance
-from leanrank.online.serving import (
-    METHODS,
-    LearnerRule,
-    LearnerState,
-    Slate,
-    new_slate,
-    serve,
-)
+from leanrank.online.serving import METHODS, LearnerRule, LearnerState, Slate, new_slate, serve
 from leanrank.online.steps import learn
 from leanrank.rankers.streaming import read_state, restored, state_bytes
 from leanrank.solvers.sampling.coregularised import random_views

@@ -23,12 +23,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray, IntArray
 from leanrank.designs.base import Block, Design, WrittenBlock
-from leanrank.execution import (
-    Executor,
-    add_up,
-    query_ranges,
-    row_blocks,
-)
+from leanrank.execution import Executor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Curvature, Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import QuadraticModel
@@ -262,11 +257,6 @@ class Hessians:
     def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
         """Compute the Hessian of a block's features times v, without forming it."""
         return block.rmatvec(self.times(u, block.matvec(v)))
-
-    def curvature_along(self, block: Block, u: FloatArray, step: FloatArray) -> float:
-        """Compute the curvature of the loss at u along a step in the weights of a block."""
-        d = block.matvec(step)
-        return float(self.times(u, d) @ d)
 
     def times(self, u: FloatArray, d: FloatArray) -> FloatArray:
         """Compute the score Hessian at u times d."""

@@ -185,8 +185,5 @@ WANTED: Mapping[str, Callable[..., Sums]] = {
     "focused": lambda problem: (problem.point.value, problem.focused_gradient()),
     "hessian": _hessian,
     "product": lambda problem, v: (problem.product(v),),
-    "curvature": lambda problem, v: (
-        problem.hessians.curvature_along(problem.block, problem.point.u, v),
-    ),
 }
-_IN_SET = ("focused", "hessian", "product", "curvature")
+_IN_SET = ("focused", "hessian", "product")

@@ -297,8 +297,7 @@ class ShardedProblem(Problem):
         if not self.loss.smooth:
             return 0.0
         w, step, _, _ = self._tried
-        (value,) = self._ask("curvature", step, w=w)
-        return float(value)
+        return float(step @ self._ask("product", step, w=w)[0])
 
     def accept(self) -> None:
         """Move to where ``try_step`` looked last."""

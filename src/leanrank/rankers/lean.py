@@ -40,6 +40,7 @@ from leanrank.rankers.lean_structure import (
     Settings,
     Size,
     Structure,
+    costs_of,
     divided,
     drawn,
     loss_of,
@@ -82,7 +83,7 @@ class LeanRanker(BaseRanker):
     ----------
     max_features : int, optional
         Largest number of features of the model. It has fewer if that lowers the held-out loss by
-        more than two standard errors.
+        more than two standard errors, but not on Dask.
     max_pairs : int or "auto", default="auto"
         Largest number of surfaces of two features; "auto" is 20. They are kept only if
         they put more pairs of documents of held-out queries in the right order, by more than the
@@ -138,9 +139,10 @@ class LeanRanker(BaseRanker):
         One row per size of model: features, pairs, held-out loss, NDCG@10 and MAP with standard
         errors. ``resized`` returns the ranker of another row.
     front_models_ : list of Model
-        The models of these rows.
+        The models of these rows, fitted to the documents that made the choices.
     strength_ : float
-        The chosen strength, as a share of the one with an empty model.
+        The chosen strength, as a share of the one with an empty model of these documents; if they
+        are a sample, times the root of the share of documents that they are.
     dual_gap_, objective_ : float
         Certificate and value of the final problem, given its features and pairs.
     feature_importances_ : array of shape (n_features,)
@@ -220,9 +222,11 @@ class LeanRanker(BaseRanker):
             sizes = search.sizes(self.strength_)
         size = sizes[search.best_size(sizes, self._keep_front(search, sizes))]
         if search is not whole:  # errors of weights shrink with the root of the documents
-            self.strength_ *= float(np.sqrt(len(search.data) / len(data)))
+            counted = np.diff(data.query_ptr)[informative].sum()
+            self.strength_ *= float(np.sqrt(len(search.data) / counted))
             own = next(kind for kind in kinds.values() if kind.ramps is size.structure.ramps)
-            size = replace(size, structure=size.structure.on(own.design))
+            others = np.setdiff1d(np.arange(data.n_features), size.features)
+            size = replace(size, structure=size.structure.on(own.design), dropped=others)
             whole.whole.top = search.top
         self._finish(whole, size)
 
@@ -247,7 +251,7 @@ class LeanRanker(BaseRanker):
         self.front_ = [size.row for size in sizes]
         self._gaps = [size.solution.gap for size in sizes]
         self.front_models_ = [self._model(search, size, size.solution) for size in sizes]
-        prices = self._costs()
+        prices = costs_of(self)
         for at, features in enumerate(size.features for size in sizes):
             small = self.max_features is None or len(features) <= self.max_features
             if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
@@ -332,7 +336,7 @@ class LeanRanker(BaseRanker):
         factors = None if factors is None else penalty_factors(factors, n_features)
         if self.max_cost is not None:  # a feature that costs more by itself may never enter
             factors = np.ones(n_features) if factors is None else factors
-            factors = np.where(self._costs() > self.max_cost, np.inf, factors)
+            factors = np.where(costs_of(self) > self.max_cost, np.inf, factors)
             if np.isinf(factors).all():
                 raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
         return Settings(
@@ -347,14 +351,6 @@ class LeanRanker(BaseRanker):
             if pairs and isinstance(structure.design, RampDesign)
             else False,
         )
-
-    def _costs(self) -> FloatArray:
-        """Return what each feature costs."""
-        costs = self._by_feature("costs", self.n_features_in_, 0.0)
-        costs = np.zeros(self.n_features_in_) if costs is None else np.ravel(costs)
-        if len(costs) != self.n_features_in_ or not (np.isfinite(costs) & (costs >= 0)).all():
-            raise InputError(f"costs must hold {self.n_features_in_} finite numbers, at least 0")
-        return costs
 
     def _finish(self, search: Search, size: Size) -> None:
         """Solve the chosen problem to ``tol``, and keep its model."""
@@ -388,7 +384,10 @@ class LeanRanker(BaseRanker):
         structure, w, made = size.structure, solution.w, self._provenance()
         alpha = self.strength_ * search.top
         record = record_of(structure, w, alpha, EMPHASIS, search.settings)
-        made["training"] = made.get("training", {}) | record | {"held_out": size.row}
+        made["training"] = made.get("training", {}) | record | {
+            "dual_gap": solution.gap, "objective": solution.objective, "n_iter": solution.n_iter,
+            "held_out": size.row,
+        }  # fmt: skip
         if self._clicked:  # held-out queries are measured by clicks
             made["training"]["clicks"] = True
         curves, surfaces = terms_of(structure, w, search.settings.of_query)
@@ -427,12 +426,11 @@ class LeanRanker(BaseRanker):
         check_is_fitted(self, "model_")
         # by name: the layer of models in use imports rankers, not the other way round
         refit = import_module("leanrank.service.refit").refit
-        loss = None if isinstance(self.loss, str) else self.loss
-        how = {"structure": structure, "tol": self.tol, "loss": loss, "n_jobs": self.n_jobs}
-        self.model_ = refit(self.model_, X, y, qid, **how)
+        how = {"loss": None if isinstance(self.loss, str) else self.loss, "n_jobs": self.n_jobs}
+        self.model_ = refit(self.model_, X, y, qid, structure=structure, tol=self.tol, **how)
         training = self.model_.provenance["training"]
-        for name in ("dual_gap", "objective", "n_iter"):
-            setattr(self, f"{name}_", training[name])
+        self.dual_gap_, self.objective_ = training["dual_gap"], training["objective"]
+        self.n_iter_ = training["n_iter"]
         return self
 
     def resized(self, max_features: int) -> Self:

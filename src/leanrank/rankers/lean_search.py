@@ -46,6 +46,9 @@ PATIENCE = 2
 CLEARLY = 2.0
 """Standard errors by which a smaller model must have the lower held-out loss to be preferred."""
 
+FEWEST_JUDGED = 10
+"""Held-out queries below which their loss says too little to take a smaller model."""
+
 STEP_COLUMNS = 600
 """Largest number of columns for a Newton step that finds the weakest feature."""
 
@@ -302,6 +305,8 @@ class Search:
         A smaller one must be clearly better: the least of some fifteen losses is low by chance too.
         """
         losses: list[Any] = [size.losses for size in sizes[most:]]
+        if np.count_nonzero(~np.isnan(losses[0])) < FEWEST_JUDGED:
+            return most
         least = min(range(len(losses)), key=lambda at: self.mean_and_error(losses[at])[0])
         gain, error = self.mean_and_error(losses[0] - losses[least])
         return most + least if gain > CLEARLY * error else most

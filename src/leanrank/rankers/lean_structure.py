@@ -16,7 +16,7 @@ from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
 from leanrank.errors import InputError
-from leanrank.execution import cached_property
+from leanrank.execution import cached_property, row_blocks
 from leanrank.losses import get_loss
 from leanrank.losses.base import Loss
 from leanrank.model import Curve, Model, Surface
@@ -38,8 +38,9 @@ QUERIES_FOR_ONE_PART, QUERIES_WITH_MANY_DOCUMENTS = 3_000, 1_000
 STEP_ROWS = 20_000
 """Documents that stand for all in the Hessian of ``rises``."""
 
-CHOOSING_DOCUMENTS = 100_000
-"""Documents that are enough for all choices; set by ``benchmarks flagship``."""
+CHOOSING_DOCUMENTS, FEWEST_QUERIES = 100_000, 500
+"""Documents that are enough for all choices, if they are of as many queries; set by
+``benchmarks flagship``."""
 
 
 @dataclass(frozen=True)
@@ -176,21 +177,37 @@ def loss_of(ranker: Any, emphasis: float) -> Loss[Any]:
     return loss
 
 
+def costs_of(ranker: Any) -> FloatArray:
+    """Return what each feature costs."""
+    n_features = ranker.n_features_in_
+    costs = ranker._by_feature("costs", n_features, 0.0)
+    costs = np.zeros(n_features) if costs is None else np.ravel(costs)
+    if len(costs) != n_features or not (np.isfinite(costs) & (costs >= 0)).all():
+        raise InputError(f"costs must hold {n_features} finite numbers, at least 0")
+    return costs
+
+
 def drawn(data: RankingData, informative: BoolArray, seed: int) -> BoolArray | None:
     """Draw informative queries for the choices; None if the documents are not too many for them."""
-    if len(data) <= 2 * CHOOSING_DOCUMENTS:
+    if np.diff(data.query_ptr)[informative].sum() <= 2 * CHOOSING_DOCUMENTS:
         return None
     queries = np.random.default_rng(seed).permutation(by_content(data, informative))
     sizes = np.diff(data.query_ptr)[queries]
+    enough = np.cumsum(sizes) - sizes < CHOOSING_DOCUMENTS
+    enough[:FEWEST_QUERIES] = True
     chosen = np.zeros(len(informative), dtype=bool)
-    chosen[queries[np.cumsum(sizes) - sizes < CHOOSING_DOCUMENTS]] = True
+    chosen[queries[enough]] = True
     return chosen
 
 
 def by_content(data: RankingData, informative: BoolArray) -> IntArray:
     """Order the informative queries by what they hold, not by their rows or names."""
-    queries = np.flatnonzero(informative)
-    sums = np.nan_to_num(np.asarray(data.X.sum(axis=1, dtype=np.float64)).ravel())
+    queries, X = np.flatnonzero(informative), data.X
+    if isinstance(X, np.ndarray):
+        blocks = row_blocks(len(X))
+        sums = np.concatenate([np.nansum(X[a:b], axis=1, dtype=np.float64) for a, b in blocks])
+    else:
+        sums = np.nan_to_num(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())
     held = [np.add.reduceat(np.append(v, 0.0), data.query_ptr[:-1]) for v in (sums, data.y)]
     keys = (held[0][queries], held[1][queries], np.diff(data.query_ptr)[queries])
     return queries[np.lexsort(keys)]
@@ -286,7 +303,7 @@ class Size:
     ----------
     structure : Structure
     solution : Solution
-        On all documents.
+        On all documents of the search.
     dropped : array of int64
         Features that it may not read.
     row : dict

@@ -35,11 +35,7 @@ from leanrank._typing import FloatArray
 from leanrank.errors import InputError
 from leanrank.execution import Executor, query_ranges
 from leanrank.solvers.least_squares.centred import Centred, reduced
-from leanrank.solvers.least_squares.ridge import (
-    EPSILON,
-    LARGEST_FACTORISATION,
-    check_products,
-)
+from leanrank.solvers.least_squares.ridge import EPSILON, LARGEST_FACTORISATION, check_products
 
 
 def factorise(centred: Centred, largest: int = LARGEST_FACTORISATION) -> Spectrum:
