@@ -602,7 +602,7 @@ def test_infinity_in_a_frame_with_texts_is_named_by_its_column():
 def test_choices_on_a_sample_are_fitted_to_all_documents(form, monkeypatch):
     monkeypatch.setattr("leanrank.rankers.lean_structure.CHOOSING_DOCUMENTS", 900)
     data = curved(200)
-    X = pd.DataFrame(data.X, columns=[f"f{j}" for j in range(data.n_features)])
+    X = pd.DataFrame(data.X.copy(), columns=[f"f{j}" for j in range(data.n_features)])
     options = {"tol": 1e-9, "max_pairs": 4}
     if form == "lines":
         options["curves"] = None
