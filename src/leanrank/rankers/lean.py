@@ -40,7 +40,7 @@ from leanrank.rankers.lean_structure import (
     Settings,
     Size,
     Structure,
-    costs_of,
+    checked_costs,
     divided,
     drawn,
     loss_of,
@@ -251,7 +251,8 @@ class LeanRanker(BaseRanker):
         self.front_ = [size.row for size in sizes]
         self._gaps = [size.solution.gap for size in sizes]
         self.front_models_ = [self._model(search, size, size.solution) for size in sizes]
-        prices = costs_of(self)
+        n_features = self.n_features_in_
+        prices = checked_costs(self._by_feature("costs", n_features, 0.0), n_features)
         for at, features in enumerate(size.features for size in sizes):
             small = self.max_features is None or len(features) <= self.max_features
             if small and (self.max_cost is None or prices[features].sum() <= self.max_cost):
@@ -336,7 +337,8 @@ class LeanRanker(BaseRanker):
         factors = None if factors is None else penalty_factors(factors, n_features)
         if self.max_cost is not None:  # a feature that costs more by itself may never enter
             factors = np.ones(n_features) if factors is None else factors
-            factors = np.where(costs_of(self) > self.max_cost, np.inf, factors)
+            costs = checked_costs(self._by_feature("costs", n_features, 0.0), n_features)
+            factors = np.where(costs > self.max_cost, np.inf, factors)
             if np.isinf(factors).all():
                 raise InputError(f"every feature costs more than max_cost={self.max_cost:g}")
         return Settings(

@@ -177,10 +177,8 @@ def loss_of(ranker: Any, emphasis: float) -> Loss[Any]:
     return loss
 
 
-def costs_of(ranker: Any) -> FloatArray:
-    """Return what each feature costs."""
-    n_features = ranker.n_features_in_
-    costs = ranker._by_feature("costs", n_features, 0.0)
+def checked_costs(costs: FloatArray | None, n_features: int) -> FloatArray:
+    """Return what each feature costs; nothing if that was not given."""
     costs = np.zeros(n_features) if costs is None else np.ravel(costs)
     if len(costs) != n_features or not (np.isfinite(costs) & (costs >= 0)).all():
         raise InputError(f"costs must hold {n_features} finite numbers, at least 0")
