@@ -55,10 +55,12 @@ SLOW = (
     "tests/test_benchmarks.py::test_figures_are_those_of_a_fit",
     "tests/test_benchmarks.py::test_quality_of_a_made_up_world",
     "tests/test_benchmarks.py::test_time_and_memory_of_a_child_process",
+    "tests/test_docs.py::test_examples_run[docs/online.md]",
     "tests/test_docs.py::test_examples_run[docs/scale.md]",
     "tests/test_docs.py::test_examples_run[docs/selection.md]",
     "tests/test_examples.py",
     "tests/test_jit.py",
+    "tests/test_platforms.py::test_a_session_where_the_system_is_another",
 )
 """How the names of slow tests begin; ``make test`` leaves them out, and those with a mark."""
 
