@@ -164,6 +164,8 @@ def sparse_text(options: Options) -> Table:
     k, per_topic = (5, 200) if options.quick else (20, 2_000)
     table = Table("Reuters-21578 words, one query a topic")
     for name, parameters in {
+        "back-fitting": {"fitting": "back"},
+        "back-fitting, 1,000 candidates": {"fitting": "back", "candidates": 1_000},
         "low memory, 100 candidates": {"memory": "low", "candidates": 100},
     }.items():
         found = run_python(

@@ -60,7 +60,8 @@ class Newton(Solver):
     sample_per_feature, larger, fewest_sampled : int
         Sample size per feature for approximate Hessians, its factor below ``far``, and the number
         of features up to which it is the same. Larger sets are chosen anew before that factor
-        applies; ``benchmarks service`` times it.
+        applies; ``benchmarks service`` times it. With a factor of 1 the sample stays as it is, and
+        is used anew at every step: enough for a rough gap on many documents.
     patience, least_progress : int, float
         The solver stops without convergence once the objective has not fallen by this share of the
         gap for ``patience`` iterations: with few correct digits in a Hessian, steps stay tiny. Hard
