@@ -103,7 +103,7 @@ class ThresholdColumns:
 
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
         """Add ``value`` to the scores of the documents of which a cut is true."""
-        scores[self._columns[cut.feature].above(cut, self.n_rows)] += value
+        scores += value * self._columns[cut.feature].above(cut, self.n_rows)
 
 
 def cut_values(cut: Cut, column: AnyArray) -> AnyArray:
@@ -226,7 +226,7 @@ def choose_thresholds(
     >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0]), n_thresholds=1).tolist()
     [1.5]
     """
-    if weight is None:
+    if weight is None or n_thresholds is None:  # without quantiles, no weight is needed
         distinct, counts = np.unique(values, return_counts=True)
         mass = counts.astype(np.float64)
     else:
