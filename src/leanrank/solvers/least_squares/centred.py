@@ -91,10 +91,12 @@ class Centred:
             self.root, length[self.query_of], out=np.zeros(self.n_rows), where=self.root > 0
         )
 
-    def rows(self, r0: int, r1: int) -> FloatArray:
-        """Compute the rows of A of the queries [r0, r1)."""
+    def rows(self, r0: int, r1: int, chosen: IntArray | None = None) -> FloatArray:
+        """Compute the rows of A of the queries [r0, r1): of the chosen columns, or of all."""
         begin, end = int(self.query_ptr[r0]), int(self.query_ptr[r1])
         part = self.X[begin:end]
+        if chosen is not None:
+            part = part.take(chosen, axis=1) if isinstance(part, np.ndarray) else part[:, chosen]
         dense = kernel_view(part) if isinstance(part, np.ndarray) else part.toarray()
         ptr = self.query_ptr[r0 : r1 + 1] - begin
         rows: FloatArray = _centred_rows(dense, ptr, self.root[begin:end])
@@ -151,12 +153,21 @@ class Centred:
         return centred
 
 
-def reduced(triangle: FloatArray, blocks: Iterable[FloatArray]) -> FloatArray:
-    """Return the triangle that has the same products as another one and blocks of rows below it."""
+def reduced(
+    triangle: FloatArray,
+    centred: Centred,
+    ranges: Iterable[tuple[int, int]],
+    chosen: IntArray | None = None,
+) -> FloatArray:
+    """Return the triangle that has the same products as another one and the rows [A, b] below it.
+
+    They are computed by ranges of queries; of A, the chosen columns or all.
+    """
     from scipy.linalg.lapack import dgeqrf
 
-    for block in blocks:
-        stacked = np.vstack([triangle, block])
+    for r0, r1 in ranges:
+        target = centred.target[centred.query_ptr[r0] : centred.query_ptr[r1]]
+        stacked = np.vstack([triangle, np.column_stack([centred.rows(r0, r1, chosen), target])])
         triangle = np.triu(dgeqrf(stacked)[0][: stacked.shape[1]])
     return triangle
 

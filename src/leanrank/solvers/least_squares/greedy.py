@@ -71,12 +71,9 @@ def nested_weights(centred: Centred, chosen: IntArray, alpha: float) -> list[Flo
     from scipy.linalg.lapack import dtrtrs
 
     k = len(chosen)
-    rows = np.vstack([centred.features(chosen), centred.target])
-    blocks = row_blocks(centred.n_rows, max(4 * (k + 1), 65_536 // (k + 1)))
-    triangle = reduced(
-        np.hstack([np.sqrt(alpha) * np.eye(k), np.zeros((k, 1))]),
-        (rows[:, begin:end].T for begin, end in blocks),
-    )
+    penalty = np.hstack([np.sqrt(alpha) * np.eye(k), np.zeros((k, 1))])
+    ranges = query_ranges(centred.query_ptr, max(4 * (k + 1), 65_536 // (k + 1)))
+    triangle = reduced(penalty, centred, ranges, chosen)
     return [
         np.asarray(dtrtrs(triangle[:size, :size], triangle[:size, k])[0])
         for size in range(1, k + 1)

@@ -25,7 +25,6 @@ objective stays that of all queries.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,17 +142,10 @@ def _eigen_of_features(centred: Centred) -> tuple[FloatArray, FloatArray, FloatA
         return np.maximum(values, 0.0), vectors, vectors.T @ centred.adjoint(centred.target)
     # A triangle from QR keeps the digits that forming AᵀA would lose.
     n = centred.n_features
-    triangle = reduced(np.zeros((0, n + 1)), _rows_and_target(centred))
+    triangle = reduced(np.zeros((0, n + 1)), centred, row_ranges(centred, n + 1))
     check_products(triangle)
     left, singular, right_t = svd(triangle[:, :n], full_matrices=False)
     return singular**2, right_t.T, singular * (left.T @ triangle[:, n])
-
-
-def _rows_and_target(centred: Centred) -> Iterator[FloatArray]:
-    """Return [A, b] in blocks of rows."""
-    for r0, r1 in row_ranges(centred, centred.n_features + 1):
-        rows = slice(int(centred.query_ptr[r0]), int(centred.query_ptr[r1]))
-        yield np.column_stack([centred.rows(r0, r1), centred.target[rows]])
 
 
 def _by_query(centred: Centred) -> Any:
