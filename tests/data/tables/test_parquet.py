@@ -27,6 +27,23 @@ def test_several_row_groups_in_threads(tmp_path, monkeypatch):
         same(load(tmp_path / "a.parquet", n_jobs=n_jobs), data)
 
 
+def test_a_long_row_group_by_some_columns_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("leanrank.data.tables.arrow._CELLS_PER_READ", 1)  # then 16 columns
+    path, data = tmp_path / "a.parquet", make_ranking(20, (1, 9), 40)
+    dump_parquet(data, path)
+    for n_jobs in (1, 2):
+        same(load(path, n_jobs=n_jobs), data)
+    table = pq.read_table(path)
+    for name, row in (("f21", 5), ("f38", 2)):
+        values = table.column(name).to_numpy().copy()
+        values[row] = -np.inf
+        table = table.set_column(table.column_names.index(name), name, pa.array(values))
+    pq.write_table(table, path)
+    for n_jobs in (1, 2):
+        with pytest.raises(InputError, match=r"column .f21. of .* is -inf in row 5"):
+            load(path, n_jobs=n_jobs)
+
+
 def test_a_directory_of_parts(tmp_path):
     data = make_ranking(50, (3, 9), 6)
     for at, name in enumerate(["part-00", "part-01", "part-10"]):

@@ -17,11 +17,12 @@ from leanrank.data.ranking_data import RankingData, feature_name, weights_per_ro
 from leanrank.data.tables import pa, pc
 from leanrank.data.tables.files import Piece
 from leanrank.errors import InputError, first_repeated, suggest
-from leanrank.execution import Executor
+from leanrank.execution import Executor, row_blocks
 
 VERSION = 1
 _KEY = b"leanrank"
 _ROWS_PER_FILL = 2048  # a strip of X that stays in the cache while all columns are written to it
+_CELLS_PER_READ = 1 << 22  # of a long row group, some columns at once: X and little more is held
 
 
 def column_roles(given: Mapping[str, str | None]) -> dict[str, Any]:
@@ -154,15 +155,21 @@ def build(
     ptr = np.cumsum([0, *(n for n, _ in pieces)]).tolist()
     X = np.empty((ptr[-1], len(layout.features)), dtype=layout.dtype)
     side = list(dict.fromkeys(layout.columns.values()))
+    blocks = [
+        (at, low, high)
+        for at, (n, _) in enumerate(pieces)
+        for low, high in row_blocks(len(layout.features), max(16, _CELLS_PER_READ // max(1, n)))
+    ]
 
-    def fill(at: int) -> pa.Table:
-        table, rows = pieces[at][1](), X[ptr[at] : ptr[at + 1]]
-        fill_rows(rows, [_numbers(table.column(name)) for name in layout.features])
-        _refuse_infinity(rows, layout.features, row0 + ptr[at], where)
-        return table.select(side)
+    def fill(block: tuple[int, int, int]) -> None:
+        at, low, high = block
+        names, rows = layout.features[low:high], X[ptr[at] : ptr[at + 1], low:high]
+        table = pieces[at][1](sorted({*names}))
+        fill_rows(rows, [_numbers(table.column(name)) for name in names])
+        _refuse_infinity(rows, names, row0 + ptr[at], where)
 
-    filled = executor.map(fill, range(len(pieces)))
-    sides = pa.concat_tables(filled, promote_options="permissive")
+    executor.map(fill, blocks)
+    sides = pa.concat_tables([read(side) for _, read in pieces], promote_options="permissive")
     return assemble(X, sides, layout, where, runs=runs)
 
 

@@ -15,8 +15,8 @@ from leanrank.data.tables import csv, pa, pc, pq
 from leanrank.errors import FileError, InputError, LeanrankError
 from leanrank.execution import row_blocks
 
-Piece = tuple[int, Callable[[], Any]]
-"""A number of rows, and what reads them."""
+Piece = tuple[int, Callable[[Sequence[str]], Any]]
+"""A number of rows, and what reads some columns of them."""
 
 
 _OF_A_BAD_FILE = (OSError, MemoryError, ValueError, OverflowError, TypeError, AttributeError)
@@ -113,11 +113,11 @@ class TableFile:
         if self.kind != "parquet" or not self._metadata.num_row_groups:
             return table_pieces(self.read(columns, texts))
 
-        def read(group: int) -> Any:
+        def read(group: int, names: Sequence[str]) -> Any:
             with reading(self.path, "parquet"):
                 # Row groups are the unit of parallel work: threads inside one would compete.
                 file = self._open_parquet()
-                return _sound(file.read_row_group(group, columns=columns, use_threads=False))
+                return _sound(file.read_row_group(group, columns=names, use_threads=False))
 
         groups = range(self._metadata.num_row_groups)
         return [(self._metadata.row_group(at).num_rows, partial(read, at)) for at in groups]
@@ -186,7 +186,7 @@ def read_table(
 def table_pieces(table: Any) -> list[Piece]:
     """Cut a table into pieces."""
     blocks = row_blocks(table.num_rows) or [(0, 0)]
-    return [(high - low, partial(table.slice, low, high - low)) for low, high in blocks]
+    return [(high - low, table.slice(low, high - low).select) for low, high in blocks]
 
 
 def whole_numbers(table: Any, names: Collection[str]) -> Any:
