@@ -264,5 +264,5 @@ def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:
     if data.sample_weight is None and (scale > 0).all():
         return None
     taking_part = np.repeat(scale > 0, np.diff(data.query_ptr))
-    weight = np.ones(len(data)) if data.sample_weight is None else data.sample_weight
+    weight = 1.0 if data.sample_weight is None else data.sample_weight
     return np.where(taking_part, weight, 0.0)

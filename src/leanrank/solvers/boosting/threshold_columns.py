@@ -98,8 +98,7 @@ class ThresholdColumns:
                 best, feature = one, j
         if best is None:
             return None
-        threshold = float(self._columns[feature].thresholds[best[1]])
-        return Cut(best[0], feature, threshold, best[2])
+        return Cut(best[0], feature, float(self._columns[feature].thresholds[best[1]]), best[2])
 
     def add(self, cut: Cut, value: float, scores: FloatArray) -> None:
         """Add ``value`` to the scores of the documents of which a cut is true."""
@@ -226,22 +225,16 @@ def choose_thresholds(
     >>> choose_thresholds(np.array([5.0, 1.0, 1.0, 2.0]), n_thresholds=1).tolist()
     [1.5]
     """
-    if weight is None or n_thresholds is None:  # without quantiles, no weight is needed
-        distinct, counts = np.unique(values, return_counts=True)
-        mass = counts.astype(np.float64)
-    else:
-        distinct, which = np.unique(values, return_inverse=True)
-        mass = np.bincount(which, weight, len(distinct)).astype(np.float64, copy=False)
-    distinct = distinct.astype(np.float64)
+    distinct = np.unique(values).astype(np.float64)
     if zeros > 0.0:
-        at = int(np.searchsorted(distinct, 0.0))
-        if at == len(distinct) or distinct[at] != 0.0:
-            distinct, mass = np.insert(distinct, at, 0.0), np.insert(mass, at, 0.0)
-        mass[at] += zeros
+        distinct = np.union1d(distinct, [0.0])
     low, high = distinct[:-1], distinct[1:]
     if n_thresholds is not None and len(low) > n_thresholds:
+        order = np.argsort(values)
+        mass = np.cumsum(np.ones(len(order)) if weight is None else weight[order])
+        upto = np.append(0.0, mass)[np.searchsorted(values[order], low, side="right")]
         quantiles = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
-        kept = _nearest(np.cumsum(mass)[:-1], quantiles * mass.sum())
+        kept = _nearest(upto + zeros * (low >= 0.0), quantiles * (mass[-1] + zeros))
         low, high = low[kept], high[kept]
     return between(low, high)
 
