@@ -62,6 +62,13 @@ def test_equals_one_fit_a_topic(name, graded):
     assert np.allclose(topics.predict(X), X @ expected.T, atol=1e-7)
 
 
+def test_the_domination_loss_is_the_default():
+    X, Y = collection()
+    topics, expected = TopicRanker().fit(X, Y), TopicRanker(DominationRanker()).fit(X, Y)
+    assert np.array_equal(topics.coef_.toarray(), expected.coef_.toarray())
+    assert topics.ranker is None
+
+
 @pytest.mark.parametrize("form", [csr_array, csc_array, csr_matrix, np.asfortranarray])
 @pytest.mark.parametrize("graded", [False, True])
 def test_forms_of_x_and_y(form, graded):

@@ -23,6 +23,7 @@ from leanrank.rankers.inputs import validated_matrix
 from leanrank.rankers.linear_ranker import LinearRanker
 from leanrank.rankers.parameters import check_parameters, reject_unused
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, descending, measure_models
+from leanrank.rankers.systems import DominationRanker
 from leanrank.solvers.base import Solution
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ class TopicRanker(BaseEstimator):
 
     Parameters
     ----------
-    ranker : linear ranker
-        What to fit. If it has a path, validation data choose its alpha; other rankers use them to
-        stop early if they can.
+    ranker : linear ranker, optional
+        What to fit, by default ``DominationRanker()``. If it has a path, validation data choose its
+        alpha; other rankers use them to stop early if they can.
     n_alphas : int, default=20
         With validation data: how many alphas to try, from the smallest that leaves the model empty
         down to ``alpha_min_ratio`` times it.
@@ -78,7 +79,7 @@ class TopicRanker(BaseEstimator):
     True
     """
 
-    ranker: Any
+    ranker: Any = None
     _: KW_ONLY
     n_alphas: int = 20
     alpha_min_ratio: float = 0.01
@@ -97,11 +98,12 @@ class TopicRanker(BaseEstimator):
         validation : (X, Y), optional
             Other documents of the same topics, on which alpha is chosen.
         """
-        if not isinstance(self.ranker, BaseLinearRanker):
-            raise InputError(f"ranker={self.ranker!r} is not a linear ranker of leanrank: give one")
-        check_parameters(self.ranker)
+        ranker: Any = DominationRanker() if self.ranker is None else self.ranker
+        if not isinstance(ranker, BaseLinearRanker):
+            raise InputError(f"ranker={ranker!r} is not a linear ranker of leanrank: give one")
+        check_parameters(ranker)
         grid = ("n_alphas", "alpha_min_ratio")
-        if not isinstance(self.ranker, LinearRanker) or validation is None:
+        if not isinstance(ranker, LinearRanker) or validation is None:
             because = "a ranker without a path, or without validation data"
             reject_unused(self, (*grid, "alphas", "measure"), because)
         elif self.alphas is not None:
@@ -117,12 +119,12 @@ class TopicRanker(BaseEstimator):
             held_out = other, _label_columns(validation[1], other.shape[0], labels.shape[1])
             _check_levels(held_out[1], "validation documents")
         with single_threaded_blas():
-            fits = self._fit_all(matrix, labels, held_out)
+            fits = self._fit_all(ranker, matrix, labels, held_out)
         rows, alphas, gaps, unconverged = zip(*fits, strict=True)
         if any(unconverged):
             warn(
                 f"{sum(unconverged)} models stopped above a relative duality gap of "
-                f"tol={self.ranker.tol:g}: raise max_iter or tol",
+                f"tol={ranker.tol:g}: raise max_iter or tol",
                 ConvergenceWarning,
             )
         self.coef_ = vstack(rows, format="csr")
@@ -154,14 +156,13 @@ class TopicRanker(BaseEstimator):
         return replace(found, means=means, per_query=found.per_query | {"percent_zero": zeros})
 
     def _fit_all(
-        self, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
+        self, ranker: Any, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
     ) -> list[tuple[Any, float, float, int]]:
         """Fit all topics and choose an alpha for each.
 
         Returns of each a sparse row, alpha, gap, and how many fits of its path stopped too early.
         """
         topics = range(Y.shape[1])
-        ranker: Any = self.ranker
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
         inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
         has_path = isinstance(ranker, LinearRanker)
@@ -175,8 +176,7 @@ class TopicRanker(BaseEstimator):
                     options["validation"] = (held_out[0], _column(held_out[1], topic), None)
                 w = clone(ranker).fit(X, y, **options).coef_
                 return csr_array(w[None, :]), np.nan, np.nan, 0
-            ends = np.array([0, len(y)], dtype=np.int64)
-            labels = Labels(y, ends, normalize=ranker.normalize)
+            labels = Labels(y, np.array([0, len(y)], dtype=np.int64), normalize=ranker.normalize)
             problem = ranker._make_problem(design, labels, inner)
             if held_out is None:
                 grid = np.array([ranker.alpha])
