@@ -166,9 +166,9 @@ def build(
         names, rows = layout.features[low:high], X[ptr[at] : ptr[at + 1], low:high]
         table = pieces[at][1](sorted({*names}))
         fill_rows(rows, [_numbers(table.column(name)) for name in names])
-        _refuse_infinity(rows, names, row0 + ptr[at], where)
 
     executor.map(fill, blocks)
+    _refuse_infinity(X, layout.features, row0, where)
     sides = pa.concat_tables([read(side) for _, read in pieces], promote_options="permissive")
     return assemble(X, sides, layout, where, runs=runs)
 
