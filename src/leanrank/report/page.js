@@ -273,6 +273,17 @@
   let curveViews = [];
   let otherViews = [];
   let curveTurn = 0;
+  // What the curves of a pair add stands beside what the pair adds, in one figure.
+  function besideEachOther(boxes, titles) {
+    const figures = [];
+    boxes.forEach((box, at) => {
+      const second = at > 0 && titles[at] === titles[at - 1] + ": their curves";
+      if (second) { figures.at(-1).append(box); figures.at(-1).className = "beside"; }
+      else figures.push(make("figure", {}, box));
+    });
+    return figures;
+  }
+
   async function drawCurves() {
     const turn = ++curveTurn;
     curveViews.forEach(([view]) => view.finalize());
@@ -283,7 +294,7 @@
     const boxes = curves.parts.map(() => make("div", { class: "chart" }));
     const others = curves.others.map(() => make("div", { class: "chart" }));
     fill(byId("curve-charts"), boxes.map((box, at) => make("figure", {}, make("figcaption", { class: "name" }, curves.parts[at].feature), box)),
-      others.map((box) => make("figure", {}, box)));
+      besideEachOther(others, curves.others.map((one) => one.title)));
     const drawn = await Promise.all(boxes.map((box) => window.vegaEmbed(box, report.charts.one_curve, settings())));
     const more = await Promise.all(others.map((box, at) => window.vegaEmbed(box, curves.others[at].spec, settings())));
     if (turn !== curveTurn) { [...drawn, ...more].forEach((each) => each.finalize()); return; }
