@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import SurfaceDesign, half_ramps, screen
+from leanrank.designs.surfaces import (
+    SurfaceDesign,
+    half_ramps,
+    screening_gains,
+    screening_sums,
+)
 from leanrank.execution import SerialExecutor, make_executor
 from leanrank.losses.base import Curvature
 from leanrank.model import Surface
@@ -32,23 +38,28 @@ def explicit(X, ramps, pairs):
     return np.array([h[:, f, a] * h[:, g, b] for f, g in pairs for a in (0, 1) for b in (0, 1)]).T
 
 
-def made(dtype=np.float64, n=400, seed=0):
+def made(dtype=np.float64, n=400, seed=0, storage=np.asarray):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6)).astype(dtype)
+    if storage is not np.asarray:
+        X[rng.random((n, 6)) < 0.4] = 0.0
     X[:, 1] = rng.integers(0, 2, n)  # one segment
     X[:, 2] = 3.0  # constant
     X[:, 3] = rng.integers(0, 4, n)
     X[rng.random((n, 6)) < 0.1] = np.nan
     ramps = RampColumns.at_quantiles(X, 5).with_lines(X, 0.3)
+    if storage is not np.asarray:
+        return X, ramp_design(storage(X), ramps, SerialExecutor(), entries_per_block=128)
     return X, ramp_design(X, ramps, SerialExecutor(), rows_per_block=128)
 
 
 PAIRS = [(0, 1), (0, 4), (1, 3), (2, 4), (3, 5), (4, 5)]
 
 
+@pytest.mark.parametrize("storage", [np.asarray, csr_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_products_are_those_of_written_columns(dtype):
-    X, curves = made(dtype)
+def test_products_are_those_of_written_columns(dtype, storage):
+    X, curves = made(dtype, storage=storage)
     design = SurfaceDesign(curves, PAIRS)
     Z = explicit(X.astype(np.float64), curves.ramps, PAIRS)
     base = curves.take(np.arange(curves.n_features)).columns((0, len(X)), 0, curves.n_features)
@@ -115,7 +126,14 @@ def test_screening_is_a_newton_step_of_the_pair_beside_its_features():
     weight[60:70], g[60:70] = 0.0, 0.0
     query = np.repeat(np.arange(5), np.diff(ptr))
     pairs = np.array(PAIRS)
-    found = screen(curves, pairs, g, weight, ptr, SerialExecutor())
+    sums = screening_sums(curves, pairs, g, weight, ptr, SerialExecutor())
+    for some in np.split(np.arange(400), [200]):  # sums over whole queries add up
+        own = np.isin(np.arange(400), some)
+        parts = screening_sums(curves, pairs, g * own, weight * own, ptr, SerialExecutor())
+        sums = tuple(a - b for a, b in zip(sums, parts, strict=True))
+    for left in sums:
+        np.testing.assert_allclose(left, 0.0, atol=1e-9)
+    found = screening_gains(*screening_sums(curves, pairs, g, weight, ptr, SerialExecutor()))
     h = half(X, curves.ramps)
     expected = []
     for f, k in PAIRS:

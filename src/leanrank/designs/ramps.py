@@ -167,8 +167,8 @@ class SparseRampDesign(_AllRamps):
     ) -> None:
         self.n_rows, self.executor = X.shape[0], executor
         self.entries_per_block = entries_per_block
-        columns: Any = X.tocsc()
-        self.data, self.indices, self.indptr = columns.data, columns.indices, columns.indptr
+        self.X: Any = X.tocsc()
+        self.data, self.indices, self.indptr = self.X.data, self.X.indices, self.X.indptr
         self.bins = np.empty(len(self.data), dtype=_bin_dtype(ramps))
         first, cuts = ramps.cuts(self.data.dtype)
         for j in np.flatnonzero(np.diff(self.indptr)).tolist():
@@ -203,6 +203,10 @@ class SparseRampDesign(_AllRamps):
     def take(self, features: IntArray) -> RampBlock:
         """Write out the values and bins of the features that some columns belong to."""
         used = np.unique(self.ramps.feature[features])
+        return RampBlock(self, used, features, *self.dense(used))
+
+    def dense(self, used: IntArray) -> tuple[AnyArray, AnyArray]:
+        """Write out the values and bins of some features."""
         X = np.zeros((self.n_rows, len(used)), dtype=self.data.dtype)
         bins = np.empty(X.shape, dtype=self.bins.dtype)
         bins[:] = self.zero[used]
@@ -210,7 +214,7 @@ class SparseRampDesign(_AllRamps):
             stored = slice(self.indptr[j], self.indptr[j + 1])
             X[self.indices[stored], f] = self.data[stored]
             bins[self.indices[stored], f] = self.bins[stored]
-        return RampBlock(self, used, features, X, bins)
+        return X, bins
 
 
 class RampBlock(_Binned, WrittenBlock):

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _surface_kernels as kernels
 from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns, sample_step
-from leanrank.designs.ramps import RampBlock, RampDesign
+from leanrank.designs.ramps import RampBlock, RampDesign, SparseRampDesign, ramp_design
 from leanrank.execution import Executor, add_up, cached_property, row_blocks
 from leanrank.model.curves import Curve
 from leanrank.model.terms import Surface
@@ -31,24 +31,28 @@ PER_PAIR = 4
 
 
 class SurfaceDesign(Design):
-    """Curves of a dense matrix, followed by four columns per pair of features.
+    """Curves of a matrix, followed by four columns per pair of features.
 
     Parameters
     ----------
-    curves : RampDesign
+    curves : RampDesign or SparseRampDesign
         The design of the curves, whose positions are shared.
     pairs : sequence of (int, int)
         Features by column.
     """
 
-    def __init__(self, curves: RampDesign, pairs: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, curves: RampDesign | SparseRampDesign, pairs: Sequence[tuple[int, int]] | IntArray
+    ) -> None:
         self.curves, self.ramps = curves, curves.ramps
         self.pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         self.executor, self.n_rows = curves.executor, curves.n_rows
         self.n_curved = curves.n_features
         self.n_features = self.n_curved + PER_PAIR * len(self.pairs)
+        self.codes, self.at = half_codes(curves, self.pairs)
         self.n_bytes = curves.n_bytes
-        self.codes = half_codes(curves)
+        if isinstance(curves, SparseRampDesign):
+            self.n_bytes += self.codes.X.nbytes + self.codes.bins.nbytes
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Add up curves and surfaces."""
@@ -60,7 +64,7 @@ class SurfaceDesign(Design):
         if len(used):
             self.executor.map(
                 lambda at: kernels.pair_scores(
-                    *self.codes, self.pairs[used], weights[used], *at, out
+                    *self.codes, self.at[used], weights[used], *at, out
                 ),
                 row_blocks(self.n_rows, self.curves.rows_per_block),
             )
@@ -68,17 +72,18 @@ class SurfaceDesign(Design):
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute Xᵀg; all columns come at once."""
-        return np.concatenate((self.curves.rmatvec(g), self._pair_sums(g, self.pairs).ravel()))
+        return np.append(self.curves.rmatvec(g), self._pair_sums(g, self.at))
 
-    def squares(self, rows: tuple[int, int]) -> FloatArray:
+    def squares(self, rows: tuple[int, int]) -> FloatArray | None:
         """Return what ``column_norms`` bounds the squared lengths by, over some rows."""
-        sums = self._pair_sums(np.ones(self.n_rows), self.pairs, [rows])
-        return np.concatenate((self.curves.squares(rows), sums.ravel()))
+        if (curved := self.curves.squares(rows)) is None:
+            return None
+        return np.append(curved, self._pair_sums(np.ones(self.n_rows), self.at, [rows]))
 
     def _pair_sums(
         self, g: FloatArray, pairs: IntArray, blocks: list[tuple[int, int]] | None = None
     ) -> FloatArray:
-        """Compute Xᵀg of the columns of some pairs, one row per pair."""
+        """Compute Xᵀg of the columns of some pairs of codes, one row per pair."""
         features, local = np.unique(pairs, return_inverse=True)  # several pairs share one
         local = local.reshape(-1, 2)
         parts = self.executor.map(
@@ -97,12 +102,13 @@ class SurfaceDesign(Design):
     @cached_property
     def columns(self) -> SurfaceColumns:
         """What the columns are, without the documents."""
-        return SurfaceColumns(self.ramps, self.pairs, tuple(map(self._mass, self.pairs.tolist())))
+        masses = map(self._mass, self.pairs.tolist(), self.at.tolist())
+        return SurfaceColumns(self.ramps, self.pairs, tuple(masses))
 
-    def _mass(self, pair: list[int]) -> FloatArray:
+    def _mass(self, pair: list[int], at: list[int]) -> FloatArray:
         """Return the share of the documents at each two knots of a pair, by hats."""
         some = slice(None, None, sample_step(self.n_rows))
-        X, bins = self.curves.X[some, pair], self.curves.bins[some, pair]
+        X, bins = self.codes.X[some, at], self.codes.bins[some, at]
         X, bins = (each[(bins > 0).all(axis=1)] for each in (X, bins))
         low, rate = self.ramps.bins
         at_bins = self.ramps.knot_starts[pair] + bins
@@ -146,7 +152,7 @@ class SurfaceBlock(WrittenBlock):
         """Compute X_Wᵀ g from sums by knot and by pair."""
         design = self.design
         which = np.unique(self.own // PER_PAIR)
-        sums = design._pair_sums(g, design.pairs[which])
+        sums = design._pair_sums(g, design.at[which])
         local = np.searchsorted(which, self.own // PER_PAIR)
         return np.concatenate((self.curves.rmatvec(g), sums[local, self.own % PER_PAIR]))
 
@@ -158,7 +164,7 @@ class SurfaceBlock(WrittenBlock):
         own = self.own[max(begin - n_curved, 0) : max(end - n_curved, 0)]
         out = np.empty((rows[1] - rows[0], len(own)), dtype=dtype)
         design = self.design
-        kernels.pair_columns(*design.codes, design.pairs, own, *rows, out)
+        kernels.pair_columns(*design.codes, design.at, own, *rows, out)
         return np.concatenate((curved, out), axis=1)
 
 
@@ -180,9 +186,21 @@ class HalfCodes(NamedTuple):
     table: FloatArray
 
 
-def half_codes(curves: RampDesign) -> HalfCodes:
-    """Return the half ramps of each feature by its bins; nothing as large as X is made."""
+def half_codes(
+    curves: RampDesign | SparseRampDesign, pairs: IntArray
+) -> tuple[HalfCodes, IntArray]:
+    """Return the half ramps of each feature by its bins, and where in them each pair reads.
+
+    Of a dense matrix, nothing as large as X is made; of a sparse one, the features of the pairs are
+    written out.
+    """
     ramps = curves.ramps
+    if isinstance(curves, RampDesign):
+        X, bins = curves.X, curves.bins
+    else:
+        features, local = np.unique(pairs, return_inverse=True)
+        (X, bins), pairs = curves.dense(features), local.reshape(-1, 2)
+        ramps = ramps.restrict(features)
     low, rate = ramps.bins
     table = np.zeros((len(low), 5))
     table[:, 0] = low
@@ -192,7 +210,7 @@ def half_codes(curves: RampDesign) -> HalfCodes:
         at = values_at_knots(halves[j], ramps.sizes[j] + 1)
         table[begin : end + 1, 1::2] = at
         table[begin:end, 2::2] = np.diff(at, axis=0) * rate[begin:end, None]
-    return HalfCodes(curves.X, curves.bins, ramps.knot_starts, table)
+    return HalfCodes(X, bins, ramps.knot_starts, table), pairs
 
 
 def half_ramps(ramps: RampColumns) -> FloatArray:
@@ -318,22 +336,28 @@ class SurfaceColumns:
         return curved, grids
 
 
-def screen(
-    design: RampDesign,
+def columns_design(
+    X: Matrix, columns: RampColumns | SurfaceColumns, executor: Executor
+) -> RampDesign | SparseRampDesign | SurfaceDesign:
+    """Make the design of curves, and of surfaces if there are any, with given knots."""
+    if isinstance(columns, RampColumns):
+        return ramp_design(X, columns, executor)
+    return SurfaceDesign(ramp_design(X, columns.ramps, executor), columns.pairs)
+
+
+def screening_sums(
+    design: RampDesign | SparseRampDesign,
     pairs: IntArray,
     g: FloatArray,
     weight: FloatArray,
     query_ptr: IntArray,
     executor: Executor,
-) -> FloatArray:
-    """Return how much each pair could lower the loss, by one Newton step from given scores.
-
-    The step is in the four columns of the pair next to the half ramps of its two features, whose
-    own part is taken out: bᵀS⁻¹b, with b the gradient and S the Schur complement of the Hessian.
+) -> tuple[FloatArray, FloatArray]:
+    """Return gradient and Hessian of the columns of each pair and its features' half ramps.
 
     Parameters
     ----------
-    design : RampDesign
+    design : RampDesign or SparseRampDesign
     pairs : array of shape (n_pairs, 2)
     g : array
         The gradient of the loss in the scores.
@@ -342,16 +366,23 @@ def screen(
     query_ptr : array
     executor : Executor
     """
-    codes, ptr = half_codes(design), np.asarray(query_ptr)
+    (codes, pairs), ptr = half_codes(design, pairs), np.asarray(query_ptr)
     parts = executor.map(
         lambda at: kernels.pair_steps(*codes, pairs[slice(*at)], g, weight, ptr),
         row_blocks(len(pairs), 8),
     )
-    gradient = np.concatenate([part[0] for part in parts])
-    hessian = np.concatenate([part[1] for part in parts])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def screening_gains(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    """Return how much each pair could lower the loss, by one Newton step from given scores.
+
+    The step is in the four columns of the pair next to the half ramps of its two features, whose
+    own part is taken out: bᵀS⁻¹b, with b the gradient and S the Schur complement of the Hessian.
+    """
     diagonal = np.einsum("kii->ki", hessian)
     ridge = 1e-3 * diagonal.mean(axis=1) + 1e-12 * max(float(diagonal.max(initial=0.0)), 1e-300)
-    hessian += ridge[:, None, None] * np.eye(8)
+    hessian = hessian + ridge[:, None, None] * np.eye(8)
     own, cross, rest = hessian[:, :4, :4], hessian[:, :4, 4:], hessian[:, 4:, 4:]
     moved = np.linalg.solve(rest, np.concatenate((cross.mT, gradient[:, 4:, None]), axis=2))
     own = own - cross @ moved[:, :, :4] + ridge[:, None, None] * np.eye(4)

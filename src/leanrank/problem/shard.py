@@ -20,7 +20,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import ramp_design
+from leanrank.designs.surfaces import SurfaceColumns, columns_design
 from leanrank.execution import SerialExecutor, cached_property, single_threaded_blas
 from leanrank.losses.base import Labels, Loss, query_shares
 from leanrank.problem.memory import MemoryProblem
@@ -45,8 +45,8 @@ class Setup:
         The distinct labels of all shards together.
     total : float, optional
         S of the objective, over all shards; None until it is known.
-    ramps : RampColumns, optional
-        The columns of curves, with their knots; None for the features themselves.
+    ramps : RampColumns or SurfaceColumns, optional
+        The columns of curves and surfaces, with their knots; None for the features themselves.
     """
 
     key: str
@@ -55,7 +55,7 @@ class Setup:
     relabel: Callable[[Labels], Labels] | None = None
     levels: FloatArray | None = None
     total: float | None = None
-    ramps: RampColumns | None = None
+    ramps: RampColumns | SurfaceColumns | None = None
 
 
 class Shard:
@@ -85,15 +85,20 @@ class Shard:
         return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
 
     def sums(
-        self, setup: Setup, want: str, w: FloatArray, features: IntArray | None, *more: Any
+        self,
+        setup: Setup,
+        want: str | Callable[..., Sums],
+        w: FloatArray,
+        features: IntArray | None,
+        *more: Any,
     ) -> Sums | None:
         """Return this shard's summand; None if it has nothing to learn from.
 
         Parameters
         ----------
         setup : Setup
-        want : str
-            Which sums, one of ``WANTED``.
+        want : str or callable
+            Which sums, one of ``WANTED`` or a function of the problem.
         w : array
             The weights.
         features : array or None
@@ -110,7 +115,7 @@ class Shard:
             self._move(problem, w, features)
             if want in _IN_SET:
                 problem.block  # noqa: B018  (sums over all features are by their block, too)
-            return WANTED[want](problem, *more)
+            return (WANTED[want] if isinstance(want, str) else want)(problem, *more)
 
     def _move(self, problem: MemoryProblem, w: FloatArray, features: IntArray | None) -> None:
         """Move the problem to weights and a working set, unless it is there."""
@@ -137,7 +142,7 @@ class Shard:
         labels = replace(self._labels(setup), normalize="none", query_weight=shares / setup.total)
         columns = self._design
         if setup.ramps is not None:
-            columns = ramp_design(self.data.X, setup.ramps, SerialExecutor())
+            columns = columns_design(self.data.X, setup.ramps, SerialExecutor())
         loss = setup.loss.unweighed  # the shares have its weights
         return MemoryProblem(columns, loss, loss.prepare(labels))
 

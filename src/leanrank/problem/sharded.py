@@ -21,6 +21,7 @@ import numpy as np
 from leanrank._typing import BoolArray, FloatArray, IntArray, Matrix
 from leanrank.data.matrices import stacked
 from leanrank.designs.ramp_columns import RampColumns, sample_step
+from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import NoLevelsError
 from leanrank.execution import cached_property, row_blocks
 from leanrank.losses.base import Labels, Loss
@@ -74,15 +75,15 @@ class Shards(ABC):
     n_shards, n_rows, n_features : int
     levels : array or None
         The distinct labels of all shards, unless they are very many.
-    ramps : RampColumns or None
-        The columns of curves.
+    ramps : RampColumns, SurfaceColumns or None
+        The columns of curves and surfaces.
     """
 
     n_shards: int
     n_rows: int
     n_features: int
     levels: FloatArray | None
-    ramps: RampColumns | None = None
+    ramps: RampColumns | SurfaceColumns | None = None
 
     def in_ramps(self, find: Callable[[Matrix, int], RampColumns]) -> Self:
         """Return the same shards with curves for features.
@@ -95,15 +96,21 @@ class Shards(ABC):
         find : callable
             Returns the ramps from the sample and the number of documents.
         """
+        ramps = find(*self.sample())
+        return self.with_columns(replace(ramps, gap=np.any(self.map(gaps), axis=0)))
+
+    def with_columns(self, columns: RampColumns | SurfaceColumns) -> Self:
+        """Return the same shards with columns of curves and surfaces."""
+        some = copy(self)
+        some.ramps, some.n_features = columns, len(columns.feature)
+        return some
+
+    def sample(self) -> tuple[Matrix, int]:
+        """Return evenly spaced documents, and how many there are."""
         sizes = self.map(_n_rows)
         step = sample_step(sum(sizes))
         first = [int(-start % step) for start in np.cumsum([0, *sizes[:-1]])]
-        samples = self.map(_sample, step, each=first)
-        ramps = find(stacked(samples), sum(sizes))
-        some = copy(self)
-        some.ramps = replace(ramps, gap=np.any(self.map(gaps), axis=0))
-        some.n_features = some.ramps.n_columns
-        return some
+        return stacked(self.map(_sample, step, each=first)), sum(sizes)
 
     @abstractmethod
     def map(
@@ -173,9 +180,13 @@ class ShardedProblem(Problem):
         self._tried: tuple[FloatArray, FloatArray, float, FloatArray] | None = None
         self._move_to(self._w, None, None)
 
-    def _ask(self, want: str, *more: Any, w: FloatArray | None = None) -> Sums:
+    def _ask(self, want: Any, *more: Any, w: FloatArray | None = None) -> Sums:
         at = self._w if w is None else w
         return self.shards.sums(self.setup, want, at, self._features, *more)
+
+    def summed(self, function: Callable[..., Sums], *more: Any) -> Sums:
+        """Return the sum over all shards of a function of their problems."""
+        return self._ask(function, *more)
 
     def _move_to(self, w: FloatArray, value: float | None, focused: FloatArray | None) -> None:
         """Set the point, and drop the cached values of the last one."""

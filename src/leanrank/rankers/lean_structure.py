@@ -13,7 +13,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import RampDesign
+from leanrank.designs.ramps import RampDesign, SparseRampDesign
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
 from leanrank.errors import InputError
 from leanrank.execution import cached_property, row_blocks
@@ -23,6 +23,7 @@ from leanrank.model import Curve, Model, Surface
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.penalties.groups import GroupPenalty
 from leanrank.problem.memory import MemoryProblem
+from leanrank.rankers.knots import column_parts
 from leanrank.rankers.parameters import reject_unused
 from leanrank.solvers.base import Solution
 
@@ -81,7 +82,7 @@ class Structure:
     def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Structure:
         """Return the same curves with other pairs."""
         curves = self.design.curves if isinstance(self.design, SurfaceDesign) else self.design
-        assert isinstance(curves, RampDesign)
+        assert isinstance(curves, (RampDesign, SparseRampDesign))
         design: Design = SurfaceDesign(curves, pairs) if len(pairs) else curves
         return replace(self, design=design, pairs=tuple(pairs))
 
@@ -144,23 +145,21 @@ class Settings:
         """Return the penalty at strength 1; terms of dropped features are excluded."""
         owner, ramps = structure.owner, structure.ramps
         pairs = np.array(structure.pairs, dtype=np.int64).reshape(-1, 2)
-        factors = np.ones(structure.n_features) if self.factors is None else self.factors
-        factors = np.append(factors, factors[pairs].max(axis=1))[owner]  # the dearer of two
-        signs = np.zeros(structure.n_features) if self.signs is None else self.signs
-        signs = np.append(signs, np.zeros(len(pairs)))[owner]
-        if ramps is not None:
-            signs[: ramps.n_columns][ramps.is_gap] = 0.0  # gaps may have any sign
-        if ramps is not None and structure.straight:
-            factors[: ramps.n_columns][ramps.is_bend] = np.inf
+        factors = np.ones(structure.n_features) if self.factors is None else self.factors.copy()
         if dropped is not None:
-            is_dropped = np.isin(np.arange(structure.n_features), dropped)
-            is_dropped = np.append(is_dropped, is_dropped[pairs].any(axis=1))
-            factors[is_dropped[owner]] = np.inf
+            factors[dropped] = np.inf
+        is_gap = np.zeros(len(owner), dtype=bool)
+        if ramps is not None:
+            is_gap[: ramps.n_columns] = ramps.is_gap
+        each, signs = column_parts(owner, pairs, is_gap, factors, self.signs)
+        assert each is not None
+        if ramps is not None and structure.straight:
+            each[: ramps.n_columns][ramps.is_bend] = np.inf
         if ramps is None:
-            return ElasticNet.build(1.0, 1.0, len(owner), factors, signs)
+            return ElasticNet.build(1.0, 1.0, len(owner), each, signs)
         ratio = self.ratio(structure)
         return GroupPenalty.build(
-            1.0, 1.0, len(owner), owner, group_ratio=ratio, factors=factors, signs=signs
+            1.0, 1.0, len(owner), owner, group_ratio=ratio, factors=each, signs=signs
         )
 
 

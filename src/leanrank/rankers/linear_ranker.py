@@ -30,7 +30,7 @@ from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.knots import curve_design, curve_parts
 from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
-from leanrank.rankers.surfaces import pairs_of
+from leanrank.rankers.surfaces import surface_columns
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 
@@ -183,18 +183,21 @@ class LinearRanker(BaseLinearRanker):
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
         if isinstance(X, Shards):
-            reject_unused(self, ("pairs",), "Dask")
             relabel = clone(self).set_params(callback=None)._with_margins  # on the workers
+            sharded = ShardedProblem(X, loss, labels.normalize, relabel)
+            if self.pairs is None:
+                return sharded
+            self.ramps_ = surface_columns(self, sharded, self._names())
+            X = X.with_columns(self.ramps_)
             return ShardedProblem(X, loss, labels.normalize, relabel)
         reject_edges(labels, loss)
         plan = loss.prepare(self._with_margins(labels))
         problem = MemoryProblem(X, loss, plan, executor)
         if self.pairs is None:
             return problem
-        pairs, of_query = pairs_of(self, problem, self._names())
-        design = SurfaceDesign(problem.design, pairs)  # type: ignore[arg-type]
-        self.ramps_ = replace(design.columns, of_query=of_query)
-        return MemoryProblem(design, loss, plan, executor)
+        curves: Any = problem.design
+        self.ramps_ = surface_columns(self, problem, self._names())
+        return MemoryProblem(SurfaceDesign(curves, self.ramps_.pairs), loss, plan, executor)
 
     @property
     def _slow_unscaled(self) -> bool:

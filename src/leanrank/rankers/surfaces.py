@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
-from leanrank.designs.ramps import RampDesign
-from leanrank.designs.surfaces import PER_PAIR, screen
+from leanrank.designs.ramp_columns import RampColumns
+from leanrank.designs.ramps import ramp_design
+from leanrank.designs.surfaces import (
+    PER_PAIR,
+    SurfaceColumns,
+    SurfaceDesign,
+    screening_gains,
+    screening_sums,
+)
 from leanrank.errors import InputError
-from leanrank.execution import row_blocks
+from leanrank.execution import SerialExecutor, row_blocks
 from leanrank.losses.base import Curvature, Loss, Plan
 from leanrank.problem.memory import MemoryProblem
+from leanrank.problem.shard import Shard
+from leanrank.problem.sharded import ShardedProblem
 from leanrank.rankers.knots import directions
 from leanrank.rankers.lean_structure import Structure
 from leanrank.rankers.parameters import feature_number
@@ -32,33 +43,43 @@ SCREENED_ROWS = 50_000
 """Largest number of documents to screen on."""
 
 
-def pairs_of(ranker: Any, problem: Any, names: Any) -> tuple[list[tuple[int, int]], BoolArray]:
-    """Return the pairs of a ranker, and which features have one value per query.
+def surface_columns(ranker: Any, problem: Any, names: Any) -> SurfaceColumns:
+    """Return the columns of a ranker's curves and surfaces.
 
     Parameters
     ----------
     ranker : LinearRanker
         Its ``pairs`` are listed, or a number: then the curves are fitted first, and the pairs of
         features with a curve are screened at their scores.
-    problem : MemoryProblem
+    problem : MemoryProblem or ShardedProblem
         Of the curves alone.
     names : sequence of str or None
     """
-    curves, ptr = problem.design, problem.plan.query_ptr
-    if not isinstance(curves, RampDesign):
-        raise InputError(f"{type(ranker).__name__}: pairs need a dense X: give X.toarray()")
-    n_features = len(curves.ramps.knots)
+    if isinstance(problem, ShardedProblem):
+        shards = problem.shards
+        of_query = np.all(shards.map(_constant), axis=0)
+        ramps, sample, serial = shards.ramps, shards.sample()[0], SerialExecutor()
+        assert isinstance(ramps, RampColumns)
+        design = ramp_design(sample, ramps, serial)
+    else:
+        design, ramps = problem.design, problem.design.ramps
+        of_query = constant_in_queries(design.X, problem.plan.query_ptr)
+    n_features = len(ramps.knots)
     signs = directions(ranker, n_features, names)
     fixed = np.zeros(n_features, dtype=bool) if signs is None else signs != 0
-    of_query = constant_in_queries(curves.X, ptr)
     if np.ndim(ranker.pairs):
-        return _listed(ranker.pairs, n_features, names, fixed), of_query
-    w = ranker._solve(problem, ranker.alpha).w
-    sizes = np.zeros(n_features)
-    np.add.at(sizes, curves.ramps.feature, np.abs(w))
-    pairs = candidates(~fixed & (curves.ramps.sizes > 0), of_query, sizes)
-    weight = np.ones(len(ptr) - 1)
-    return strongest(problem, pairs, w, weight, int(ranker.pairs)), of_query
+        pairs = _listed(ranker.pairs, n_features, names, fixed)
+    else:
+        w = ranker._solve(problem, ranker.alpha).w
+        sizes = np.zeros(n_features)
+        np.add.at(sizes, ramps.feature, np.abs(w))
+        found = candidates(~fixed & (ramps.sizes > 0), of_query, sizes)
+        pairs = strongest(problem, found, w, int(ranker.pairs))
+    return replace(SurfaceDesign(design, pairs).columns, of_query=of_query)
+
+
+def _constant(shard: Shard) -> BoolArray:
+    return constant_in_queries(shard.data.X, shard.data.query_ptr)
 
 
 def _listed(pairs: Any, n_features: int, names: Any, monotone: BoolArray) -> list[tuple[int, int]]:
@@ -110,8 +131,8 @@ def _screened(
 
     Categories have no surfaces, and those of a monotone feature would not be monotone.
     """
-    assert isinstance(structure.design, RampDesign)
-    ramps, settings = structure.design.ramps, search.settings
+    ramps, settings = structure.ramps, search.settings
+    assert ramps is not None
     free = ~ramps.is_category & (ramps.sizes > 0)
     if settings.signs is not None:
         free &= settings.signs == 0
@@ -121,34 +142,34 @@ def _screened(
         free[dropped] = False
     spread = search.importance(structure, w)[: structure.n_features]
     pairs = candidates(free, settings.of_query, spread, heredity=settings.heredity)
-    step = -(-len(search.data) // SCREENED_ROWS)
-    return strongest(part.problem(structure), pairs, w, part.weight, CANDIDATES, step)
+    return strongest(part.problem(structure), pairs, w, CANDIDATES)
 
 
-def strongest(
-    problem: MemoryProblem,
-    pairs: IntArray,
-    w: FloatArray,
-    weight: FloatArray,
-    most: int,
-    step: int = 1,
-) -> list[tuple[int, int]]:
-    """Return the pairs that promise most beside curves of weights w.
-
-    Of the queries with a weight, one in ``step`` is enough.
-    """
+def strongest(problem: Any, pairs: IntArray, w: FloatArray, most: int) -> list[tuple[int, int]]:
+    """Return the pairs that promise most beside curves of weights w."""
     if len(pairs) == 0:
         return []
-    assert isinstance(problem.design, RampDesign)
-    ptr, u = problem.plan.query_ptr, problem.scores(w)
-    g = problem.evaluate(u)[1]
-    curvature = score_weights(problem.loss, problem.plan, u, weight)
-    others = (np.arange(len(weight)) % step > 0) | (weight == 0)
-    rows = np.repeat(others, np.diff(ptr))
-    g[rows], curvature[rows] = 0.0, 0.0
-    gains = screen(problem.design, pairs, g, curvature, ptr, problem.executor)
-    best = np.argsort(-gains, kind="stable")[:most]
+    step = -(-problem.n_rows // SCREENED_ROWS)
+    if isinstance(problem, ShardedProblem):
+        sums = problem.summed(_steps, pairs, w, step)
+    else:
+        sums = _steps(problem, pairs, w, step)
+    best = np.argsort(-screening_gains(*sums), kind="stable")[:most]
     return [(int(f), int(g)) for f, g in pairs[np.sort(best)]]
+
+
+def _steps(
+    problem: MemoryProblem, pairs: IntArray, w: FloatArray, step: int
+) -> tuple[FloatArray, FloatArray]:
+    """Sum what a Newton step of each pair needs; one in ``step`` of the queries is enough."""
+    plan, u = problem.plan, problem.scores(w)
+    g = problem.evaluate(u)[1]
+    curvature = score_weights(problem.loss, plan, u)
+    others = (np.arange(len(plan.scale)) % step > 0) | (plan.scale == 0)
+    rows = np.repeat(others, np.diff(plan.query_ptr))
+    g[rows], curvature[rows] = 0.0, 0.0
+    design: Any = problem.design
+    return screening_sums(design, pairs, g, curvature, plan.query_ptr, problem.executor)
 
 
 def candidates(
@@ -178,13 +199,18 @@ def candidates(
     return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def constant_in_queries(X: AnyArray, query_ptr: IntArray) -> BoolArray:
+def constant_in_queries(X: Any, query_ptr: IntArray) -> BoolArray:
     """Return which columns have one value in every query: they say something of the query only.
 
     >>> X = np.array([[1.0, 5.0, np.nan], [1.0, 6.0, np.nan], [2.0, 5.0, 1.0]])
     >>> constant_in_queries(X, np.array([0, 2, 3]))
     array([ True, False,  True])
     """
+    if issparse(X):  # some columns at a time
+        parts = row_blocks(X.shape[1], 8)
+        columns = X.tocsc()
+        found = [constant_in_queries(columns[:, a:b].toarray(), query_ptr) for a, b in parts]
+        return np.concatenate(found)
     first = np.zeros(len(X), dtype=bool)
     first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
     left = np.arange(X.shape[1])
@@ -197,12 +223,12 @@ def constant_in_queries(X: AnyArray, query_ptr: IntArray) -> BoolArray:
     return constant
 
 
-def score_weights(loss: Loss[Any], plan: Plan, u: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the diagonal of the score Hessian, or the same for all of a query with a weight."""
+def score_weights(loss: Loss[Any], plan: Plan, u: FloatArray) -> FloatArray:
+    """Return the diagonal of the score Hessian, or the same for all of a query."""
     ptr = plan.query_ptr
     if loss.offers("curvature"):
         found = Curvature.empty(loss, plan)
         loss.curvature(plan, 0, len(ptr) - 1, u, found)
         return found.diag
-    sizes, weight = np.diff(ptr), np.where(plan.scale > 0, weight, 0.0)
-    return np.repeat(weight / weight.sum() / np.maximum(sizes, 1), sizes)
+    sizes = np.diff(ptr)
+    return np.repeat((plan.scale > 0) / np.maximum(sizes, 1), sizes)

@@ -18,7 +18,8 @@ from leanrank._typing import BoolArray, FloatArray
 from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import make_design
-from leanrank.designs.ramps import RampDesign, ramp_design
+from leanrank.designs.ramps import ramp_design
+from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError, check_choice
 from leanrank.execution import make_executor, single_threaded_blas
 from leanrank.losses import get_loss
@@ -170,10 +171,9 @@ class Today:
             made["training"]["held_out"] = before["held_out"]  # of the same terms and strength
         if self.clicked:
             made["training"]["clicks"] = True
-        design = getattr(structure.design, "curves", structure.design)
         of_query: Any = False  # which features have one value per query, where pairs ask
-        if self.record.pairs and isinstance(design, RampDesign):
-            of_query = constant_in_queries(design.X, self.data.query_ptr)
+        if isinstance(structure.design, SurfaceDesign):
+            of_query = constant_in_queries(structure.design.curves.X, self.data.query_ptr)
         curves, surfaces = terms_of(structure, solution.w, of_query)
         new = model.replace(
             curves={features[at]: curve for at, curve in curves.items()},
