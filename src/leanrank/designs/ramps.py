@@ -8,7 +8,7 @@ whatever the units of a feature. So rows need no anchor.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -272,6 +272,10 @@ class RampBlock(_Binned, WrittenBlock):
             bins = self.bins[slice(*rows)].take(feature[flat], axis=1)
             out[:, flat] = bins == self.bin[columns][flat]
         return out
+
+
+Curves: TypeAlias = RampDesign | SparseRampDesign
+"""Designs of curves."""
 
 
 def bins_of(values: AnyArray, cuts: AnyArray) -> IntArray:

@@ -21,7 +21,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _surface_kernels as kernels
 from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns, sample_step
-from leanrank.designs.ramps import RampBlock, RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.ramps import Curves, RampBlock, SparseRampDesign, ramp_design
 from leanrank.execution import Executor, add_up, cached_property, row_blocks
 from leanrank.model.curves import Curve
 from leanrank.model.terms import Surface
@@ -41,18 +41,15 @@ class SurfaceDesign(Design):
         Features by column.
     """
 
-    def __init__(
-        self, curves: RampDesign | SparseRampDesign, pairs: Sequence[tuple[int, int]] | IntArray
-    ) -> None:
+    def __init__(self, curves: Curves, pairs: Sequence[tuple[int, int]] | IntArray) -> None:
         self.curves, self.ramps = curves, curves.ramps
         self.pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         self.executor, self.n_rows = curves.executor, curves.n_rows
         self.n_curved = curves.n_features
         self.n_features = self.n_curved + PER_PAIR * len(self.pairs)
         self.codes, self.at = half_codes(curves, self.pairs)
-        self.n_bytes = curves.n_bytes
-        if isinstance(curves, SparseRampDesign):
-            self.n_bytes += self.codes.X.nbytes + self.codes.bins.nbytes
+        written = isinstance(curves, SparseRampDesign)
+        self.n_bytes = curves.n_bytes + written * (self.codes.X.nbytes + self.codes.bins.nbytes)
 
     def matvec(self, w: FloatArray) -> FloatArray:
         """Add up curves and surfaces."""
@@ -63,9 +60,7 @@ class SurfaceDesign(Design):
         used = np.flatnonzero(weights.any(axis=1))
         if len(used):
             self.executor.map(
-                lambda at: kernels.pair_scores(
-                    *self.codes, self.at[used], weights[used], *at, out
-                ),
+                lambda at: kernels.pair_scores(*self.codes, self.at[used], weights[used], *at, out),
                 row_blocks(self.n_rows, self.curves.rows_per_block),
             )
         return out
@@ -186,59 +181,42 @@ class HalfCodes(NamedTuple):
     table: FloatArray
 
 
-def half_codes(
-    curves: RampDesign | SparseRampDesign, pairs: IntArray
-) -> tuple[HalfCodes, IntArray]:
+def half_codes(curves: Curves, pairs: IntArray) -> tuple[HalfCodes, IntArray]:
     """Return the half ramps of each feature by its bins, and where in them each pair reads.
 
     Of a dense matrix, nothing as large as X is made; of a sparse one, the features of the pairs are
     written out.
     """
-    ramps = curves.ramps
-    if isinstance(curves, RampDesign):
-        X, bins = curves.X, curves.bins
-    else:
+    X, bins, ramps = curves.X, curves.bins, curves.ramps
+    if isinstance(curves, SparseRampDesign):
         features, local = np.unique(pairs, return_inverse=True)
         (X, bins), pairs = curves.dense(features), local.reshape(-1, 2)
         ramps = ramps.restrict(features)
     low, rate = ramps.bins
     table = np.zeros((len(low), 5))
     table[:, 0] = low
-    halves = half_ramps(ramps)
     for j in np.flatnonzero((ramps.sizes > 0) & ~ramps.is_category).tolist():
         begin, end = ramps.knot_starts[j] + 1, ramps.knot_starts[j] + 1 + ramps.sizes[j]
-        at = values_at_knots(halves[j], ramps.sizes[j] + 1)
+        at = half_ramps(ramps.sizes[j] + 1)
         table[begin : end + 1, 1::2] = at
         table[begin:end, 2::2] = np.diff(at, axis=0) * rate[begin:end, None]
     return HalfCodes(X, bins, ramps.knot_starts, table), pairs
 
 
-def half_ramps(ramps: RampColumns) -> FloatArray:
-    """Return where the halves of each feature end, and one over their lengths: m, 1/m, 1/(K − m).
+def half_ramps(n_knots: int) -> FloatArray:
+    """Return both half ramps of a feature at its knots; one segment has no upper half.
 
-    A feature with one segment has no upper half, one without segments neither.
-    """
-    size = ramps.sizes.astype(np.float64)
-    lower = np.maximum(size // 2, np.minimum(size, 1.0))
-    upper = size - lower
-    inverse = [
-        np.divide(1.0, part, out=np.zeros_like(part), where=part > 0) for part in (lower, upper)
-    ]
-    return np.stack((lower, *inverse), axis=1)
-
-
-def values_at_knots(halves: FloatArray, n_knots: int) -> FloatArray:
-    """Return both half ramps of one feature at its knots.
-
-    >>> values_at_knots(np.array([1.0, 1.0, 0.5]), 4)
+    >>> half_ramps(4)
     array([[0. , 0. ],
            [1. , 0. ],
            [1. , 0.5],
            [1. , 1. ]])
     """
+    lower = max((n_knots - 1) // 2, 1)
+    upper = max(n_knots - 1 - lower, 1)
     at = np.arange(float(n_knots))
-    lower, upper = at * halves[1], (at - halves[0]) * halves[2]
-    return np.clip(np.stack((lower, upper), axis=1), 0.0, 1.0)
+    halves = np.stack((at * (1.0 / lower), (at - lower) * (1.0 / upper)), axis=1)
+    return np.clip(halves, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -284,10 +262,7 @@ class SurfaceColumns:
 
     def grid(self, pair: int, weights: FloatArray) -> FloatArray:
         """Return a pair's surface at the knots of its two features."""
-        halves = half_ramps(self.ramps)
-        first, second = (
-            values_at_knots(halves[j], len(self.knots[j])) for j in self.pairs[pair].tolist()
-        )
+        first, second = (half_ramps(len(self.knots[j])) for j in self.pairs[pair].tolist())
         return first @ weights.reshape(2, 2) @ second.T
 
     def terms(self, w: FloatArray) -> tuple[dict[int, Curve], dict[tuple[int, int], Surface]]:
@@ -338,7 +313,7 @@ class SurfaceColumns:
 
 def columns_design(
     X: Matrix, columns: RampColumns | SurfaceColumns, executor: Executor
-) -> RampDesign | SparseRampDesign | SurfaceDesign:
+) -> Curves | SurfaceDesign:
     """Make the design of curves, and of surfaces if there are any, with given knots."""
     if isinstance(columns, RampColumns):
         return ramp_design(X, columns, executor)
@@ -346,7 +321,7 @@ def columns_design(
 
 
 def screening_sums(
-    design: RampDesign | SparseRampDesign,
+    design: Curves,
     pairs: IntArray,
     g: FloatArray,
     weight: FloatArray,

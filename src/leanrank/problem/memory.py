@@ -6,6 +6,7 @@ fixed order. The result is the same to the last bit for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -218,6 +219,10 @@ class MemoryProblem(Problem):
         return self._point.value
 
     # at any scores, for methods with several points
+
+    def summed(self, function: Callable[..., Any], *more: Any) -> Any:
+        """Return a function of the problem; of one in parts, the sum over these."""
+        return function(self, *more)
 
     def scores(self, w: FloatArray) -> FloatArray:
         """Compute u = Xw − offset."""

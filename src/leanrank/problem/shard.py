@@ -28,6 +28,9 @@ from leanrank.problem.memory import MemoryProblem
 Sums: TypeAlias = tuple[Any, ...]
 """Numbers and arrays, added one by one."""
 
+Want: TypeAlias = str | Callable[..., Sums]
+"""Which sums, one of ``WANTED`` or a function of the problem."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -85,12 +88,7 @@ class Shard:
         return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
 
     def sums(
-        self,
-        setup: Setup,
-        want: str | Callable[..., Sums],
-        w: FloatArray,
-        features: IntArray | None,
-        *more: Any,
+        self, setup: Setup, want: Want, w: FloatArray, features: IntArray | None, *more: Any
     ) -> Sums | None:
         """Return this shard's summand; None if it has nothing to learn from.
 
@@ -98,7 +96,6 @@ class Shard:
         ----------
         setup : Setup
         want : str or callable
-            Which sums, one of ``WANTED`` or a function of the problem.
         w : array
             The weights.
         features : array or None

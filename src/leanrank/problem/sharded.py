@@ -28,7 +28,7 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.quadratic_models import GramModel, ProductModel
-from leanrank.problem.shard import Setup, Shard, Sums
+from leanrank.problem.shard import Setup, Shard, Sums, Want
 
 Node: TypeAlias = tuple[int, int]
 """The sum of shards ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
@@ -180,13 +180,10 @@ class ShardedProblem(Problem):
         self._tried: tuple[FloatArray, FloatArray, float, FloatArray] | None = None
         self._move_to(self._w, None, None)
 
-    def _ask(self, want: Any, *more: Any, w: FloatArray | None = None) -> Sums:
+    def summed(self, want: Want, *more: Any, w: FloatArray | None = None) -> Sums:
+        """Return sums over all shards."""
         at = self._w if w is None else w
         return self.shards.sums(self.setup, want, at, self._features, *more)
-
-    def summed(self, function: Callable[..., Sums], *more: Any) -> Sums:
-        """Return the sum over all shards of a function of their problems."""
-        return self._ask(function, *more)
 
     def _move_to(self, w: FloatArray, value: float | None, focused: FloatArray | None) -> None:
         """Set the point, and drop the cached values of the last one."""
@@ -198,7 +195,7 @@ class ShardedProblem(Problem):
     def _know_point(self) -> FloatArray:
         """Return the gradient; the value and the size of the score gradient are cached with it."""
         if self._gradient is None:
-            self._value, self._squares, self._gradient = self._ask("point")
+            self._value, self._squares, self._gradient = self.summed("point")
         return self._gradient
 
     # the point
@@ -220,18 +217,18 @@ class ShardedProblem(Problem):
     def dual(self, a: float) -> float:
         """Return the dual value at the feasible point that a·g defines."""
         if a not in self._duals:
-            (self._duals[a],) = self._ask("dual", a)
+            (self._duals[a],) = self.summed("dual", a)
         return self._duals[a]
 
     @cached_property
     def value_at_zero(self) -> float:
         """The loss of a model without weights."""
-        return float(self._ask("point", w=np.zeros(self.n_features))[0])
+        return float(self.summed("point", w=np.zeros(self.n_features))[0])
 
     @cached_property
     def norms(self) -> tuple[FloatArray, FloatArray]:
         """Length of each column, and of the numbers that its products add up."""
-        columns, summed = self._ask("norms")
+        columns, summed = self.summed("norms")
         return np.sqrt(columns), np.sqrt(summed)
 
     @property
@@ -252,7 +249,7 @@ class ShardedProblem(Problem):
         if self._gradient is not None:
             return self._gradient[slice(None) if self._features is None else self._features].copy()
         if self._focused is None:
-            _, self._focused = self._ask("focused")
+            _, self._focused = self.summed("focused")
         return self._focused.copy()
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
@@ -276,7 +273,7 @@ class ShardedProblem(Problem):
         return self._hessian(True, None)[0]
 
     def _hessian(self, exact: bool, thin: int | None) -> tuple[FloatArray, bool, bool]:
-        upper, sampled, rough = self._ask(
+        upper, sampled, rough = self.summed(
             "hessian", exact, None if thin is None else thin / self.n_rows
         )
         hessian = np.zeros((self._n_focused, self._n_focused))
@@ -284,7 +281,7 @@ class ShardedProblem(Problem):
         return hessian + np.triu(hessian, 1).T, sampled > 0, rough == 0
 
     def _product(self, v: FloatArray) -> FloatArray:
-        return np.asarray(self._ask("product", v)[0])
+        return np.asarray(self.summed("product", v)[0])
 
     # a line search
 
@@ -292,7 +289,7 @@ class ShardedProblem(Problem):
         """Return the loss after t times a step, and keep the gradient there in case it is taken."""
         w = self._w.copy()
         w[slice(None) if self._features is None else self._features] += t * step
-        value, focused = self._ask("focused", w=w)
+        value, focused = self.summed("focused", w=w)
         self._tried = w, step, float(value), focused
         return float(value)
 
@@ -308,7 +305,7 @@ class ShardedProblem(Problem):
         if not self.loss.smooth:
             return 0.0
         w, step, _, _ = self._tried
-        return float(step @ self._ask("product", step, w=w)[0])
+        return float(step @ self.summed("product", step, w=w)[0])
 
     def accept(self) -> None:
         """Move to where ``try_step`` looked last."""

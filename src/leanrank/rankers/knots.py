@@ -17,7 +17,7 @@ from leanrank.data.grouping import as_floats
 from leanrank.data.ranking_data import RankingData, feature_name
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import NARROWEST, RampColumns
-from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.ramps import Curves, ramp_design
 from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
 from leanrank.execution import Executor, SerialExecutor
@@ -108,9 +108,7 @@ def _check_lengths(ramps: RampColumns, names: Any) -> None:
             raise InputError(f"two knots of the feature {name!r} are too close or too far apart")
 
 
-def curve_design(
-    ranker: Any, X: Any, names: Any, executor: Executor
-) -> RampDesign | SparseRampDesign | Shards:
+def curve_design(ranker: Any, X: Any, names: Any, executor: Executor) -> Curves | Shards:
     """Return the ramps of all features for a ranker with curves, or parts that make them."""
     name = type(ranker).__name__
     if isinstance(X, Design):
@@ -146,7 +144,7 @@ def column_parts(
     is_gap: BoolArray,
     factors: FloatArray | None,
     signs: FloatArray | None,
-) -> tuple[FloatArray | None, FloatArray | None]:
+) -> tuple[Any, Any]:
     """Return penalty factor and sign of each column, where features have any.
 
     Gaps may have any sign. A pair costs what the dearer of its features does.

@@ -20,7 +20,7 @@ from leanrank.data.clicks.click_log import ClickLog
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns, sample_step
-from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
+from leanrank.designs.ramps import Curves, ramp_design
 from leanrank.errors import InputError, warn
 from leanrank.execution import make_executor
 from leanrank.losses.base import Labels, Loss
@@ -331,8 +331,8 @@ class LeanRanker(BaseRanker):
     def _settings(self, data: RankingData, structure: Structure) -> Settings:
         n_features = data.n_features
         pairs = AUTO_PAIRS if self.max_pairs == "auto" else int(self.max_pairs)
-        curved = isinstance(structure.design, (RampDesign, SparseRampDesign))
-        if not curved and pairs and not isinstance(data, ClusterData):
+        design: Any = structure.design
+        if pairs and not isinstance(design, Curves):
             parameters.reject_unused(self, ("max_pairs", "heredity"), "weights instead of curves")
             pairs = 0
         factors = self._by_feature("penalty_factors", n_features, 1.0)
@@ -351,9 +351,7 @@ class LeanRanker(BaseRanker):
             max_pairs=pairs,
             tol=max(1e-4, self.tol),
             heredity=self.heredity,
-            of_query=constant_in_queries(structure.design.X, data.query_ptr)  # type: ignore[attr-defined]
-            if pairs and curved
-            else False,
+            of_query=pairs > 0 and constant_in_queries(design.X, data.query_ptr),
         )
 
     def _finish(self, search: Search, size: Size) -> None:

@@ -9,13 +9,8 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import Callback, FloatArray
-from leanrank.designs.base import make_design
-from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError, NoLevelsError
-from leanrank.execution import SerialExecutor
 from leanrank.losses.base import Labels, Loss
-from leanrank.problem.shard import Shard
 from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.lean_search import PATIENCE
 from leanrank.rankers.lean_structure import Settings, Size, Structure, parts_within, target_sizes
@@ -95,19 +90,14 @@ class ShardedSearch:
 
     def spreads(self, w: FloatArray) -> FloatArray:
         """Return the standard deviation of each feature's part of the scores, within queries."""
-        found = self.shards.map(_squares, self.shards.ramps, w)
-        squares, counts = (np.sum(each, axis=0) for each in zip(*found, strict=True))
-        return np.asarray(np.sqrt(squares / max(1, counts)))
+        squares, count = self.whole.summed(_squares, self.shards.ramps, w)
+        return np.asarray(np.sqrt(squares / max(1, count)))
 
 
-def _squares(shard: Shard, ramps: RampColumns | None, w: FloatArray) -> tuple[FloatArray, int]:
+def _squares(problem: Any, ramps: Any, w: FloatArray) -> tuple[FloatArray, int]:
     """Return sums of squares within queries of what each feature adds, and the number of rows."""
-    data, serial = shard.data, SerialExecutor()
-    out, sizes = np.zeros(data.n_features), np.diff(data.query_ptr)
-    if not data.informative.any():
-        return out, 0
-    design = make_design(data.X, serial, data.query_ptr)
-    structure = Structure(design if ramps is None else ramp_design(data.X, ramps, serial), ramps)
-    for term, part in parts_within(structure, w, sizes, data.informative):
+    structure, sizes = Structure(problem.design, ramps), np.diff(problem.plan.query_ptr)
+    out, counted = np.zeros(structure.n_features), problem.plan.scale > 0
+    for term, part in parts_within(structure, w, sizes, counted):
         out[term] = np.sum(part**2)
-    return out, int(sizes[data.informative].sum())
+    return out, int(sizes[counted].sum())

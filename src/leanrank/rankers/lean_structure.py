@@ -13,7 +13,6 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
 from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import RampDesign, SparseRampDesign
 from leanrank.designs.surfaces import PER_PAIR, SurfaceDesign
 from leanrank.errors import InputError
 from leanrank.execution import cached_property, row_blocks
@@ -81,8 +80,7 @@ class Structure:
 
     def with_pairs(self, pairs: Sequence[tuple[int, int]]) -> Structure:
         """Return the same curves with other pairs."""
-        curves = self.design.curves if isinstance(self.design, SurfaceDesign) else self.design
-        assert isinstance(curves, (RampDesign, SparseRampDesign))
+        curves: Any = getattr(self.design, "curves", self.design)
         design: Design = SurfaceDesign(curves, pairs) if len(pairs) else curves
         return replace(self, design=design, pairs=tuple(pairs))
 
@@ -152,7 +150,6 @@ class Settings:
         if ramps is not None:
             is_gap[: ramps.n_columns] = ramps.is_gap
         each, signs = column_parts(owner, pairs, is_gap, factors, self.signs)
-        assert each is not None
         if ramps is not None and structure.straight:
             each[: ramps.n_columns][ramps.is_bend] = np.inf
         if ramps is None:

@@ -16,7 +16,6 @@ from leanrank._numbers import check_number
 from leanrank._typing import Callback, FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design
-from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.errors import InputError, warn
 from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses import get_loss
@@ -30,7 +29,7 @@ from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.knots import curve_design, curve_parts
 from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
-from leanrank.rankers.surfaces import surface_columns
+from leanrank.rankers.surfaces import with_surfaces
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 
@@ -182,22 +181,19 @@ class LinearRanker(BaseLinearRanker):
         if self.curves is not None:
             X = curve_design(self, X, self._names(), executor)
             self.ramps_ = X.ramps
+        make: Any
         if isinstance(X, Shards):
             relabel = clone(self).set_params(callback=None)._with_margins  # on the workers
-            sharded = ShardedProblem(X, loss, labels.normalize, relabel)
-            if self.pairs is None:
-                return sharded
-            self.ramps_ = surface_columns(self, sharded, self._names())
-            X = X.with_columns(self.ramps_)
-            return ShardedProblem(X, loss, labels.normalize, relabel)
-        reject_edges(labels, loss)
-        plan = loss.prepare(self._with_margins(labels))
-        problem = MemoryProblem(X, loss, plan, executor)
-        if self.pairs is None:
-            return problem
-        curves: Any = problem.design
-        self.ramps_ = surface_columns(self, problem, self._names())
-        return MemoryProblem(SurfaceDesign(curves, self.ramps_.pairs), loss, plan, executor)
+            make = partial(ShardedProblem, loss=loss, normalize=labels.normalize, relabel=relabel)
+        else:
+            reject_edges(labels, loss)
+            plan = loss.prepare(self._with_margins(labels))
+            make = partial(MemoryProblem, loss=loss, plan=plan, executor=executor)
+        problem: Problem = make(X)
+        if self.pairs is not None:
+            X, self.ramps_ = with_surfaces(self, problem, self._names())
+            problem = make(X)
+        return problem
 
     @property
     def _slow_unscaled(self) -> bool:

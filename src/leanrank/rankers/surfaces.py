@@ -11,21 +11,12 @@ from scipy.sparse import issparse
 
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
-from leanrank.designs.ramp_columns import RampColumns
-from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import (
-    PER_PAIR,
-    SurfaceColumns,
-    SurfaceDesign,
-    screening_gains,
-    screening_sums,
-)
+from leanrank.designs import surfaces
 from leanrank.errors import InputError
 from leanrank.execution import SerialExecutor, row_blocks
-from leanrank.losses.base import Curvature, Loss, Plan
-from leanrank.problem.memory import MemoryProblem
-from leanrank.problem.shard import Shard
-from leanrank.problem.sharded import ShardedProblem
+from leanrank.losses.base import Curvature
+from leanrank.problem.shard import Shard, Sums
+from leanrank.problem.sharded import Shards
 from leanrank.rankers.knots import directions
 from leanrank.rankers.lean_structure import Structure
 from leanrank.rankers.parameters import feature_number
@@ -43,8 +34,10 @@ SCREENED_ROWS = 50_000
 """Largest number of documents to screen on."""
 
 
-def surface_columns(ranker: Any, problem: Any, names: Any) -> SurfaceColumns:
-    """Return the columns of a ranker's curves and surfaces.
+def with_surfaces(
+    ranker: Any, problem: Any, names: Any
+) -> tuple[surfaces.SurfaceDesign | Shards, surfaces.SurfaceColumns]:
+    """Return the documents with the curves and surfaces of a ranker, and their columns.
 
     Parameters
     ----------
@@ -55,15 +48,14 @@ def surface_columns(ranker: Any, problem: Any, names: Any) -> SurfaceColumns:
         Of the curves alone.
     names : sequence of str or None
     """
-    if isinstance(problem, ShardedProblem):
-        shards = problem.shards
+    shards: Shards | None = getattr(problem, "shards", None)
+    if shards is not None and shards.ramps is not None:
         of_query = np.all(shards.map(_constant), axis=0)
-        ramps, sample, serial = shards.ramps, shards.sample()[0], SerialExecutor()
-        assert isinstance(ramps, RampColumns)
-        design = ramp_design(sample, ramps, serial)
+        design: Any = surfaces.columns_design(shards.sample()[0], shards.ramps, SerialExecutor())
     else:
-        design, ramps = problem.design, problem.design.ramps
+        design = problem.design
         of_query = constant_in_queries(design.X, problem.plan.query_ptr)
+    ramps = design.ramps
     n_features = len(ramps.knots)
     signs = directions(ranker, n_features, names)
     fixed = np.zeros(n_features, dtype=bool) if signs is None else signs != 0
@@ -75,7 +67,9 @@ def surface_columns(ranker: Any, problem: Any, names: Any) -> SurfaceColumns:
         np.add.at(sizes, ramps.feature, np.abs(w))
         found = candidates(~fixed & (ramps.sizes > 0), of_query, sizes)
         pairs = strongest(problem, found, w, int(ranker.pairs))
-    return replace(SurfaceDesign(design, pairs).columns, of_query=of_query)
+    both = surfaces.SurfaceDesign(design, pairs)
+    columns = replace(both.columns, of_query=of_query)
+    return both if shards is None else shards.with_columns(columns), columns
 
 
 def _constant(shard: Shard) -> BoolArray:
@@ -120,7 +114,7 @@ def find_pairs(
     kept = np.sort(order[sizes[order] > 0])
     few = structure.with_pairs([listed[k] for k in kept])
     n_curved = structure.design.n_features
-    own = w[n_curved:].reshape(-1, PER_PAIR)[kept]
+    own = w[n_curved:].reshape(-1, surfaces.PER_PAIR)[kept]
     return few, np.concatenate((w[:n_curved], own.ravel()))
 
 
@@ -150,26 +144,24 @@ def strongest(problem: Any, pairs: IntArray, w: FloatArray, most: int) -> list[t
     if len(pairs) == 0:
         return []
     step = -(-problem.n_rows // SCREENED_ROWS)
-    if isinstance(problem, ShardedProblem):
-        sums = problem.summed(_steps, pairs, w, step)
-    else:
-        sums = _steps(problem, pairs, w, step)
-    best = np.argsort(-screening_gains(*sums), kind="stable")[:most]
+    gains = surfaces.screening_gains(*problem.summed(_steps, pairs, w, step))
+    best = np.argsort(-gains, kind="stable")[:most]
     return [(int(f), int(g)) for f, g in pairs[np.sort(best)]]
 
 
-def _steps(
-    problem: MemoryProblem, pairs: IntArray, w: FloatArray, step: int
-) -> tuple[FloatArray, FloatArray]:
+def _steps(problem: Any, pairs: IntArray, w: FloatArray, step: int) -> Sums:
     """Sum what a Newton step of each pair needs; one in ``step`` of the queries is enough."""
-    plan, u = problem.plan, problem.scores(w)
-    g = problem.evaluate(u)[1]
-    curvature = score_weights(problem.loss, plan, u)
-    others = (np.arange(len(plan.scale)) % step > 0) | (plan.scale == 0)
-    rows = np.repeat(others, np.diff(plan.query_ptr))
-    g[rows], curvature[rows] = 0.0, 0.0
-    design: Any = problem.design
-    return screening_sums(design, pairs, g, curvature, plan.query_ptr, problem.executor)
+    plan, loss, u = problem.plan, problem.loss, problem.scores(w)
+    sizes = np.diff(plan.query_ptr)
+    weight = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+    if loss.offers("curvature"):
+        found = Curvature.empty(loss, plan)
+        loss.curvature(plan, 0, len(sizes), u, found)
+        weight = found.diag
+    rows = np.repeat((np.arange(len(sizes)) % step == 0) & (plan.scale > 0), sizes)
+    some = problem.evaluate(u)[1] * rows, weight * rows
+    ptr, executor = plan.query_ptr, problem.executor
+    return surfaces.screening_sums(problem.design, pairs, *some, ptr, executor)
 
 
 def candidates(
@@ -206,11 +198,10 @@ def constant_in_queries(X: Any, query_ptr: IntArray) -> BoolArray:
     >>> constant_in_queries(X, np.array([0, 2, 3]))
     array([ True, False,  True])
     """
-    if issparse(X):  # some columns at a time
-        parts = row_blocks(X.shape[1], 8)
+    if issparse(X):
         columns = X.tocsc()
-        found = [constant_in_queries(columns[:, a:b].toarray(), query_ptr) for a, b in parts]
-        return np.concatenate(found)
+        some = (columns[:, a:b].toarray() for a, b in row_blocks(X.shape[1], 8))
+        return np.concatenate([constant_in_queries(each, query_ptr) for each in some])
     first = np.zeros(len(X), dtype=bool)
     first[query_ptr[:-1][np.diff(query_ptr) > 0]] = True
     left = np.arange(X.shape[1])
@@ -221,14 +212,3 @@ def constant_in_queries(X: Any, query_ptr: IntArray) -> BoolArray:
     constant = np.zeros(X.shape[1], dtype=bool)
     constant[left] = True
     return constant
-
-
-def score_weights(loss: Loss[Any], plan: Plan, u: FloatArray) -> FloatArray:
-    """Return the diagonal of the score Hessian, or the same for all of a query."""
-    ptr = plan.query_ptr
-    if loss.offers("curvature"):
-        found = Curvature.empty(loss, plan)
-        loss.curvature(plan, 0, len(ptr) - 1, u, found)
-        return found.diag
-    sizes = np.diff(ptr)
-    return np.repeat((plan.scale > 0) / np.maximum(sizes, 1), sizes)
