@@ -13,9 +13,10 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import make_design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import SurfaceDesign
+from leanrank.designs.surfaces import SurfaceDesign, screening_gains, screening_sums
 from leanrank.execution import make_executor
 from leanrank.rankers import DominationRanker
+from leanrank.rankers.surfaces import SCREENED_ROWS
 
 N_FEATURES, PER_QUERY, SEGMENTS, TOL, TREES = 136, 100, 8, 1e-6, 100
 
@@ -87,6 +88,9 @@ def passes(options: Options) -> list[Table]:
     v[:10] = 1.0
     surfaces = SurfaceDesign(ramps, list(combinations(range(10), 2)))  # type: ignore[arg-type]
     more = surfaces.n_bytes - ramps.n_bytes
+    some = np.arange(data.n_queries) % -(-len(data) // SCREENED_ROWS) == 0
+    weight = np.repeat(some.astype(np.float64), np.diff(data.query_ptr))
+    sampled = surfaces.pairs, g * weight, weight, data.query_ptr, executor
     times = race(
         {
             "linear": lambda: linear.rmatvec(g),
@@ -94,6 +98,7 @@ def passes(options: Options) -> list[Table]:
             "10 weights": lambda: linear.matvec(v),
             "10 curves": lambda: ramps.matvec(w),
             "and pairs": lambda: surfaces.rmatvec(g),
+            "screening": lambda: screening_gains(*screening_sums(ramps, *sampled)),
         },
         repeat=repeat,
     )
@@ -103,11 +108,13 @@ def passes(options: Options) -> list[Table]:
         ("gradient of all curves", "ramps", "of all weights", "linear"),
         ("scores of ten curves", "10 curves", "of ten weights", "10 weights"),
         (f"gradient of all, {len(surfaces.pairs)} pairs", "and pairs", "of all curves", "ramps"),
+        (f"screening of {len(surfaces.pairs)} pairs", "screening", "of all curves", "ramps"),
     ):
         ratio = f"{times[ours].median / times[theirs].median:.2f} ×"
         row = {"pass": what, "time": str(times[ours]), "beside": beside}
         table.add(**row, **{"its time": str(times[theirs])}, ratio=ratio)
     table.note = (
+        f"screening reads one query in so many that {SCREENED_ROWS:,} documents are left; "
         f"memory of the design: {ramps.bins.nbytes / X.nbytes:.2f} × X beside X, {more} bytes more "
         f"for pairs; made in {show_seconds(made)} of processor time, knots included"
     )

@@ -391,10 +391,10 @@ class TestRefusals:
     @pytest.mark.parametrize("target", [t.name for t in TARGETS.values() if not t.curves])
     def test_curves(self, target):
         with pytest.raises(
-            InputError, match=r"cannot express curves or missing values: export to .*onnx"
+            InputError, match=r"cannot express curves, surfaces or missing values: export to .*onnx"
         ):
             export_model(STEPS, target)
-        with pytest.raises(InputError, match="cannot express curves or missing values"):
+        with pytest.raises(InputError, match="cannot express curves, surfaces or missing values"):
             export_model(Model(1, {0: Line(1.0, missing=2.0)}), target)
 
     @pytest.mark.parametrize("weight", [1e39, -1e-50])

@@ -314,7 +314,7 @@ def obstacle(formula: Formula, target: Target) -> str | None:
         and formula.scaler not in target.scalers,
         "look up the levels of categories": bool(formula.categories) and not target.levels,
         "look up texts": bool(formula.texts) and not target.texts,
-        "express curves or missing values": not formula.is_linear and not target.curves,
+        "express curves, surfaces or missing values": not formula.is_linear and not target.curves,
         "take negative weights": any(line.weight < 0 for line in formula.lines)
         and not target.negative,
         f"take more than {target.most_terms:,} features": len(formula.terms) > target.most_terms,
