@@ -22,8 +22,7 @@ def scoring(options: Options) -> list[Table]:
     some = np.ascontiguousarray(data.X[:N_DOCUMENTS])
     rankers = [_of_ten(data, curves) for curves in (None, 8)]
     line, bent = (ranker.to_model() for ranker in rankers)
-    others = dict.fromkeys(set(range(N_FEATURES)) - set(bent.curves), np.inf)
-    wider = {"pairs": N_USED, "alpha": 0.05 * rankers[1].alpha, "penalty_factors": others}
+    wider = {"pairs": N_USED, "alpha": 0.01 * rankers[1].alpha}
     both = clone(rankers[1]).set_params(**wider).fit(data).to_model()
     trees = LGBMRanker(n_estimators=TREES, num_leaves=31, n_jobs=1, verbose=-1)
     trees.fit(data.X, data.y, group=np.diff(data.query_ptr))
@@ -49,6 +48,10 @@ def scoring(options: Options) -> list[Table]:
 
 
 def _of_ten(data: RankingData, curves: int | None) -> Any:
-    """Fit a model of about ten features."""
+    """Fit a model of the ten features that come first on the path."""
     path = DominationRanker(curves=curves, tol=1e-4).path(data, n_alphas=12, alpha_min_ratio=0.05)
-    return path.ranker(int(np.flatnonzero(path.n_selected <= N_USED)[-1]))
+    ranker = path.ranker(int(np.flatnonzero(path.n_selected >= N_USED)[0]))
+    model = ranker.to_model()
+    used = model.indices[np.argsort(-np.abs(model.values), kind="stable")[:N_USED]]
+    others = dict.fromkeys(set(range(N_FEATURES)) - set(used.tolist()), np.inf)
+    return clone(ranker).set_params(penalty_factors=others).fit(data)
