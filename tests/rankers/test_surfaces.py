@@ -194,5 +194,20 @@ def test_without_pairs_nothing_is_screened(monkeypatch):
 
     monkeypatch.setattr(surfaces.surfaces, "screening_sums", refuse)
     monkeypatch.setattr(lean_search, "find_pairs", refuse)
-    monkeypatch.setattr(lean, "constant_in_queries", refuse)
+    monkeypatch.setattr(lean, "query_columns", refuse)
     assert not LeanRanker(max_pairs=0).fit(made(30)).model_.surfaces
+
+
+def test_a_category_of_the_query_is_named():
+    pandas = pytest.importorskip("pandas")
+    data = made(60)
+    frame = pandas.DataFrame(data.X[:, :4], columns=list(NAMES[:4]))
+    frame["kind"] = np.array(["name", "topic", "trend"])[data.X[:, 4].astype(int)]
+    with pytest.warns(UserWarning, match="category 'kind' has one value per query and is not used"):
+        found = LeanRanker(max_pairs=2).fit(frame, data.y, qid=data.qid)
+    assert "kind" not in found.model_.weights
+    ones = frame.assign(**{f"is {one}": frame["kind"] == one for one in ("name", "trend")})
+    found = LeanRanker(max_pairs=2).fit(ones.drop(columns="kind"), data.y, qid=data.qid)
+    assert not {"is name", "is trend"} & {
+        found.model_.feature_names[j] for j in found.model_.curves
+    }

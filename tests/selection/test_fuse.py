@@ -8,7 +8,7 @@ from leanrank.data.trec import Qrels, Run, RunPool, dump_qrels, dump_run
 from leanrank.errors import InputError
 from leanrank.metrics import evaluate_run
 from leanrank.selection.folds import QueryKFold
-from leanrank.selection.fused import FUSED, RRF
+from leanrank.selection.fused import FUSED, RRF, QueryTypes
 
 FEW = {"scalers": ("query-minmax", "query-reciprocal-rank"), "constants": (60,)}
 
@@ -253,3 +253,14 @@ def test_numbers_of_queries_become_ranges():
     assert next(iter(found.weights_by_type)).startswith("length above")
     with pytest.raises(InputError, match="baseline"):
         fuse(runs, qrels, baseline={"words": 1}, curve=False, **FEW)
+
+
+def test_a_number_that_is_missing_is_a_type_of_its_own():
+    length = np.arange(40.0)
+    length[::4] = np.nan
+    table = {"qid": np.arange(40), "length": length}
+    types = QueryTypes.find(table, range(40))
+    named = types.of(table)
+    assert {named[str(at)] for at in range(0, 40, 4)} == {"length missing"}
+    assert named["1"] == "length up to 13.6667"
+    assert types.names == tuple(sorted(set(named.values())))

@@ -102,23 +102,12 @@ class SurfaceDesign(Design):
 
     def _mass(self, pair: list[int], at: list[int]) -> FloatArray:
         """Return the share of the documents at each two knots of a pair, by hats."""
-        some = slice(None, None, sample_step(self.n_rows))
-        X, bins = self.codes.X[some, at], self.codes.bins[some, at]
-        X, bins = (each[(bins > 0).all(axis=1)] for each in (X, bins))
-        low, rate = self.ramps.bins
-        at_bins = self.ramps.knot_starts[pair] + bins
-        share = np.maximum(X - low[at_bins], 0.0) * rate[at_bins]
-        rows = bins - 1.0 + np.minimum(share, 1.0)
-        shape = [len(self.ramps.knots[j]) for j in pair]
-        out = np.zeros(shape)
-        for corner in range(4):
-            at, weight = [], np.ones(len(rows))
-            for side, place in enumerate(rows.T):
-                low = np.minimum(place.astype(np.int64), shape[side] - 1)
-                upper = corner >> side & 1
-                weight = weight * (place - low if upper else 1.0 - (place - low))
-                at.append(np.minimum(low + upper, shape[side] - 1))
-            np.add.at(out, tuple(at), weight)
+        X = self.codes.X[:: sample_step(self.n_rows), at]
+        X, knots = X[~np.isnan(X).any(axis=1)], [self.ramps.knots[j] for j in pair]
+        out = np.zeros([len(each) for each in knots])
+        for begin, end in row_blocks(len(X)):
+            first, second = map(_hats, X[begin:end].T, knots)
+            out += first.T @ second
         return out / max(1.0, out.sum())
 
     def take(self, features: IntArray) -> SurfaceBlock:
@@ -201,6 +190,12 @@ def half_codes(curves: Curves, pairs: IntArray) -> tuple[HalfCodes, IntArray]:
         table[begin : end + 1, 1::2] = at
         table[begin:end, 2::2] = np.diff(at, axis=0) * rate[begin:end, None]
     return HalfCodes(X, bins, ramps.knot_starts, table), pairs
+
+
+def _hats(x: AnyArray, knots: FloatArray) -> FloatArray:
+    """Return the share of each knot in a piecewise linear function at x."""
+    at = np.arange(len(knots))
+    return np.maximum(1.0 - np.abs(np.interp(x, knots, at)[:, None] - at), 0.0)
 
 
 def half_ramps(n_knots: int) -> FloatArray:

@@ -28,9 +28,6 @@ from leanrank.problem.memory import MemoryProblem
 Sums: TypeAlias = tuple[Any, ...]
 """Numbers and arrays, added one by one."""
 
-Want: TypeAlias = str | Callable[..., Sums]
-"""Which sums, one of ``WANTED`` or a function of the problem."""
-
 
 @dataclass(frozen=True)
 class Setup:
@@ -88,7 +85,7 @@ class Shard:
         return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes)
 
     def sums(
-        self, setup: Setup, want: Want, w: FloatArray, features: IntArray | None, *more: Any
+        self, setup: Setup, want: Any, w: FloatArray, features: IntArray | None, *more: Any
     ) -> Sums | None:
         """Return this shard's summand; None if it has nothing to learn from.
 
@@ -96,6 +93,7 @@ class Shard:
         ----------
         setup : Setup
         want : str or callable
+            Which sums, one of ``WANTED`` or a function of the problem.
         w : array
             The weights.
         features : array or None

@@ -28,7 +28,7 @@ from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.problem.base import Problem, QuadraticModel
 from leanrank.problem.quadratic_models import GramModel, ProductModel
-from leanrank.problem.shard import Setup, Shard, Sums, Want
+from leanrank.problem.shard import Setup, Shard, Sums
 
 Node: TypeAlias = tuple[int, int]
 """The sum of shards ``[i·2ᵏ, (i + 1)·2ᵏ)`` is node (k, i) of the tree."""
@@ -180,7 +180,7 @@ class ShardedProblem(Problem):
         self._tried: tuple[FloatArray, FloatArray, float, FloatArray] | None = None
         self._move_to(self._w, None, None)
 
-    def summed(self, want: Want, *more: Any, w: FloatArray | None = None) -> Sums:
+    def summed(self, want: Any, *more: Any, w: FloatArray | None = None) -> Sums:
         """Return sums over all shards."""
         at = self._w if w is None else w
         return self.shards.sums(self.setup, want, at, self._features, *more)

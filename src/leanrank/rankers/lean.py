@@ -47,7 +47,7 @@ from leanrank.rankers.lean_structure import (
     terms_of,
 )
 from leanrank.rankers.parameters import SHARE, Constraints, words
-from leanrank.rankers.surfaces import constant_in_queries
+from leanrank.rankers.surfaces import query_columns
 from leanrank.solvers.base import Solution
 
 LINE_HEIGHT = 0.3
@@ -232,8 +232,8 @@ class LeanRanker(BaseRanker):
 
     def _learn_on_cluster(self, data: ClusterData, loss: Loss[Any]) -> None:
         """Choose on one held-out part, without pairs and categories."""
-        unused = ["categories", "heredity", "n_folds", "random_state"]
-        unused += ["max_pairs"] if self.max_pairs != 0 else []
+        unused = ["max_pairs"] * (self.max_pairs != 0)
+        unused += ["categories", "heredity", "n_folds", "random_state"]
         parameters.reject_unused(self, unused, "Dask")
         shards: Shards = data.X
         if self.curves is not None and not (self.curves == "auto" and data.n_features > WIDE):
@@ -351,7 +351,7 @@ class LeanRanker(BaseRanker):
             max_pairs=pairs,
             tol=max(1e-4, self.tol),
             heredity=self.heredity,
-            of_query=pairs > 0 and constant_in_queries(design.X, data.query_ptr),
+            of_query=pairs > 0 and query_columns(design, data.query_ptr, self._names()),
         )
 
     def _finish(self, search: Search, size: Size) -> None:

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs import surfaces
-from leanrank.errors import InputError
+from leanrank.errors import InputError, warn
 from leanrank.execution import SerialExecutor, row_blocks
 from leanrank.losses.base import Curvature
 from leanrank.problem.shard import Shard, Sums
@@ -152,7 +152,7 @@ def strongest(problem: Any, pairs: IntArray, w: FloatArray, most: int) -> list[t
 def _steps(problem: Any, pairs: IntArray, w: FloatArray, step: int) -> Sums:
     """Sum what a Newton step of each pair needs; one in ``step`` of the queries is enough."""
     plan, loss, u = problem.plan, problem.loss, problem.scores(w)
-    sizes = np.diff(plan.query_ptr)
+    sizes, ptr = np.diff(plan.query_ptr), plan.query_ptr
     weight = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
     if loss.offers("curvature"):
         found = Curvature.empty(loss, plan)
@@ -160,8 +160,7 @@ def _steps(problem: Any, pairs: IntArray, w: FloatArray, step: int) -> Sums:
         weight = found.diag
     rows = np.repeat((np.arange(len(sizes)) % step == 0) & (plan.scale > 0), sizes)
     some = problem.evaluate(u)[1] * rows, weight * rows
-    ptr, executor = plan.query_ptr, problem.executor
-    return surfaces.screening_sums(problem.design, pairs, *some, ptr, executor)
+    return surfaces.screening_sums(problem.design, pairs, *some, ptr, problem.executor)
 
 
 def candidates(
@@ -189,6 +188,17 @@ def candidates(
     others = np.flatnonzero(free & ~within).tolist()
     pairs |= {(min(f, g), max(f, g)) for f, g in product(others, features.tolist())}
     return np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+
+
+def query_columns(design: Any, query_ptr: IntArray, names: Any) -> BoolArray:
+    """Return which features have one value per query, and warn of those that no pair can have."""
+    found = constant_in_queries(design.X, query_ptr)
+    for at in np.flatnonzero(found & design.ramps.is_category).tolist():
+        warn(
+            f"the category {feature_name(at, names)!r} has one value per query and is not used: "
+            "give a column of 0 and 1 for each value, which weights can depend on"
+        )
+    return found
 
 
 def constant_in_queries(X: Any, query_ptr: IntArray) -> BoolArray:

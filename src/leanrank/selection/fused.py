@@ -102,7 +102,8 @@ class QueryTypes:
             return [f"{name}={value}" for value in values.tolist()]
         words = [f"{name} up to {ends[0]:g}"]
         words += [f"{name} up to {end:g}" for end in ends[1:]] + [f"{name} above {ends[-1]:g}"]
-        return [words[at] for at in np.searchsorted(ends, values).tolist()]
+        at = np.where(np.isnan(values), len(words), np.searchsorted(ends, values))
+        return [(*words, f"{name} missing")[one] for one in at.tolist()]
 
     def widened(self, X: FloatArray, pool: RunPool, of: Mapping[str, str]) -> FloatArray:
         """Return inputs, and beside them the same for each type: what it adds to the weights."""
