@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import leanrank
-from leanrank.model import Model
+from leanrank.model import Model, Ramps, Surface
 from leanrank.model.summary import with_summary
 from leanrank.plots.parts import front_models
-from leanrank.report import write_report
+from leanrank.report import study_of_model, write_report
 from tests.report.conftest import HOSTILE, make_parts
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -236,6 +236,26 @@ def test_every_curve_is_drawn_over_its_density(open_page, curved_study):
     assert "missing value" in one.text("#curves-note")
     assert not one.page.locator("b", has_text="bm25").count()
     one.quiet()
+
+
+@pytest.mark.parametrize("width", [1300, 1000, 390])
+def test_what_the_curves_of_a_pair_add_stands_beside_it(browser, tmp_path, width):
+    train, vali, _ = make_parts()
+    pair = Surface((-1.0, 0.0, 1.0), (-0.5, 0.5), ((0.0, 1.0), (2.0, -1.0), (0.5, 0.0)))
+    curves = {at: Ramps((0.0, 1.0), (2.0,)) for at in range(5)}
+    surfaces = {(0, 1): pair, (0, 2): pair, (3, 4): pair}
+    write_report(study_of_model(Model(8, curves, surfaces=surfaces), train, vali), tmp_path / "p")
+    file = (tmp_path / "p").rename(tmp_path / "pairs.html")
+    one = Opened(browser, file, viewport={"width": width, "height": 800})
+    figures = one.page.locator("#curve-charts figure.beside")
+    assert figures.count() == 3
+    for figure in figures.all():
+        first, second = (chart.bounding_box() for chart in figure.locator(".chart").all())
+        if width > 800:
+            assert first["y"] == second["y"]
+        assert second["x"] + second["width"] <= width
+    one.quiet()
+    one.page.close()
 
 
 def test_a_document_is_marked_on_every_curve(open_page, curved_study):
