@@ -114,7 +114,7 @@ def passes(options: Options) -> list[Table]:
         row = {"pass": what, "time": str(times[ours]), "beside": beside}
         table.add(**row, **{"its time": str(times[theirs])}, ratio=ratio)
     table.note = (
-        f"screening reads one query in so many that {SCREENED_ROWS:,} documents are left; "
+        f"screening reads a sample of the queries, about {SCREENED_ROWS:,} documents; "
         f"memory of the design: {ramps.bins.nbytes / X.nbytes:.2f} × X beside X, {more} bytes more "
         f"for pairs; made in {show_seconds(made)} of processor time, knots included"
     )
