@@ -10,7 +10,7 @@ from leanrank.designs._sparse_kernels import pick_rows
 from leanrank.execution import make_executor
 from leanrank.losses.base import Curvature, Labels
 from leanrank.losses.domination import DominationLoss
-from leanrank.penalties.base import Columns
+from leanrank.penalties.base import Blocks, Columns
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.problem.hessians import Limits
 from leanrank.problem.memory import MemoryProblem
@@ -185,7 +185,7 @@ def test_extrapolation_goes_on_where_sweeps_crawl(seed, signs):
         return 0.5 * step @ hessian @ step + c @ step + penalty.change(w, step)
 
     slope, x = c.copy(), w.copy()  # the twin: sweeps alone
-    penalty.sweep_gram(hessian, slope, x, 0.0, 60)
+    penalty.sweep_blocks(Blocks.whole(hessian), slope, x, 0.0, 60)
     found = ColumnModel(columns, accuracy=1e-12).minimise(penalty, c, w)
     exact = GramModel(hessian, accuracy=1e-12).minimise(penalty, c, w)
     # a point that breaks a sign is not kept: then sweeps alone go on

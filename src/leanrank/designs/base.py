@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -120,9 +120,21 @@ class WrittenBlock(Block):
     ----------
     rough : dtype
         What Hessians are added up in that need not be exact.
+    feature : array of int64, optional
+        The feature, or pair, of each column, if those of one are similar; they are neighbours.
     """
 
     rough: Any = np.float32
+    feature: IntArray | None = None
+
+    @property
+    def values_per_product(self) -> int:
+        """Cost of a product per row, in values of a stored column."""
+        return self.n_features
+
+    def of_rows(self, rows: list[tuple[int, int]]) -> Self:
+        """Return a block whose products are of some rows; those of others count as zero."""
+        raise NotImplementedError(f"{type(self).__name__} has no products of some rows")
 
     @abstractmethod
     def written(self, rows: tuple[int, int], dtype: Any, columns: slice = slice(None)) -> AnyArray:

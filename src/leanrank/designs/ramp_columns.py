@@ -284,12 +284,21 @@ class RampColumns:
         first = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
         at = np.repeat(self.knot_starts[features] - first[:-1], size) + np.arange(first[-1])
         slope, base = np.zeros((2, first[-1]))
-        for j, begin, end in zip(features.tolist(), first[:-1], first[1:], strict=True):
-            heights = self.at_knots(j, w)
-            base[begin] = self.if_missing(j, w)
-            base[begin + 1 : begin + 1 + len(heights)] = heights
-            if not self.is_category[j]:
-                slope[begin + 1 : end - 2] = np.diff(heights)
+        base[first[:-1]] = np.where(self.gap[features], w[self.starts[features + 1] - 1], 0.0)
+        for f in np.flatnonzero(self.is_category[features]).tolist():
+            levels = self.at_knots(int(features[f]), w)
+            base[first[f] + 1 : first[f] + 1 + len(levels)] = levels
+        n_ramps = np.where(self.is_category[features], 0, self.sizes[features])
+        rank = np.arange(n_ramps.max(initial=0))
+        inside = rank < n_ramps[:, None]
+        rises = w.take((self.starts[features, None] + rank)[inside])
+        heights = np.zeros(inside.shape)
+        heights[inside] = rises
+        knot = (first[:-1, None] + 2 + rank)[inside]
+        base[knot] = np.cumsum(heights, axis=1)[inside]
+        line = np.where(self.rate > 0, w.take(self.starts[:-1] + self.widths, mode="clip"), 0.0)
+        base += np.repeat(line[features], size) * self.line_values[at]
+        slope[knot - 1] = base[knot] - base[knot - 1]
         low, rate = self.bins
         return first, low[at], base, slope * rate[at]
 

@@ -7,8 +7,9 @@ whatever the units of a feature. So rows need no anchor.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,10 @@ from leanrank.execution import (
 
 FEW_KNOTS = 32
 """Knots up to which a value is compared with all of them, several features at a time."""
+
+
+VALUES_PER_LOOKUP = 4
+"""Cost of reading a bin and its line, in values of a stored column."""
 
 
 def ramp_design(
@@ -72,6 +77,11 @@ class _Binned:
     n_rows: int
     rows_per_block: int
 
+    @cached_property
+    def row_blocks(self) -> list[tuple[int, int]]:
+        """The rows, in units of work."""
+        return row_blocks(self.n_rows, self.rows_per_block)
+
     def matvec(self, w: FloatArray) -> FloatArray:
         """Add up the curves of the features that have one: one look-up per document and feature."""
         features = self.ramps.used(w)
@@ -79,14 +89,13 @@ class _Binned:
         out = np.zeros(self.n_rows)
         self.executor.map(
             lambda at: kernels.curve_scores(self.X, self.bins, features, *lines, *at, out),
-            row_blocks(self.n_rows, self.rows_per_block),
+            self.row_blocks,
         )
         return out
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Sum g by bin, block sums added in the order of the rows; then run over the knots."""
-        blocks = row_blocks(self.n_rows, self.rows_per_block)
-        parts = self.executor.map(lambda at: self._bin_sums(g, at), blocks)
+        parts = self.executor.map(lambda at: self._bin_sums(g, at), self.row_blocks)
         sums = add_up(parts) if parts else np.zeros((self.ramps.knot_starts[-1], 2))
         return self.ramps.from_bins(sums)
 
@@ -220,6 +229,8 @@ class SparseRampDesign(_AllRamps):
 class RampBlock(_Binned, WrittenBlock):
     """Some columns of a design of ramps, by the values and bins of their features."""
 
+    feature: IntArray
+
     def __init__(
         self,
         design: _AllRamps,
@@ -245,6 +256,17 @@ class RampBlock(_Binned, WrittenBlock):
         self.low, self.height = low[at], ramps.heights[own]
         self.rate = np.where(lines, ramps.rate[self.feature], rate[at])
         self.flat = ramps.is_gap[own] | ramps.is_category[self.feature]
+
+    @property
+    def values_per_product(self) -> int:
+        """A look-up takes as long as several values of a stored column."""
+        return VALUES_PER_LOOKUP * self.X.shape[1]
+
+    def of_rows(self, rows: list[tuple[int, int]]) -> Self:
+        """Return a block whose products are of some rows."""
+        part = copy(self)
+        part.row_blocks = rows
+        return part
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """Compute X_W v by one look-up per document and feature."""

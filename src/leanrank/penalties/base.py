@@ -57,6 +57,28 @@ class Columns(NamedTuple):
     diagonal: FloatArray
 
 
+class Blocks(NamedTuple):
+    """A matrix of blocks along its diagonal: row j has the entries from column ``first[j]`` on.
+
+    ``rows`` are as long as the largest block, and 0 after a shorter one.
+    """
+
+    rows: FloatArray
+    first: IntArray
+
+    @classmethod
+    def whole(cls, matrix: FloatArray) -> Blocks:
+        """Return a matrix that is one block."""
+        return cls(matrix, np.zeros(len(matrix), dtype=np.int64))
+
+    def __matmul__(self, v: FloatArray) -> FloatArray:
+        """Multiply a vector."""
+        width = self.rows.shape[1]
+        near = np.append(v, np.zeros(width))[self.first[:, None] + np.arange(width)]
+        product: FloatArray = np.einsum("ji,ji->j", self.rows, near)
+        return product
+
+
 class Rates(NamedTuple):
     """The penalty Σ_j above_j·max(x_j, 0) + below_j·max(−x_j, 0) + ½ ridge_j·x_j²."""
 
@@ -158,8 +180,8 @@ class Penalty(Part, ABC):
         """Return how much the penalty grows by a step, without cancellation."""
         return self.value(w + step) - self.value(w)
 
-    def sweep_gram(
-        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
+    def sweep_blocks(
+        self, hessian: Blocks, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Lower ½xᵀHx + … + penalty(x) in place by sweeps; ``slope`` is the quadratic's at x.
 
@@ -201,6 +223,6 @@ class Penalty(Part, ABC):
 CONVEX = ("dual_scale", "conjugate", "residual")
 """Operations that a certificate needs."""
 
-_SWEEPS = ("always", "times", "restrict", "ratio", "sweep_gram", "piece", "prox")
+_SWEEPS = ("always", "times", "restrict", "ratio", "sweep_blocks", "piece")
 NEWTON = CONVEX + _SWEEPS
 """Operations that Newton's method needs."""

@@ -16,8 +16,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 @kernel
-def sweep_gram(
+def sweep_blocks(
     hessian: FloatArray,
+    first: IntArray,
     slope: FloatArray,
     x: FloatArray,
     rates: Rates,
@@ -27,13 +28,15 @@ def sweep_gram(
 ) -> tuple[float, bool]:
     """Sweep over the groups; return the move to stop at and whether it was reached.
 
+    Row j of the Hessian begins at column ``first[j]``; entries that it does not have are 0.
+
     A move is as long as a bound on the curvature of the group's block allows: exact for one weight.
     ``rates.ridge`` is that of each group. Most sweeps visit only groups that are not zero; every
     tenth, and those that might be the last, visit all.
     """
     nu, order, starts = groups
     above, below, ridge = rates
-    curve = _curvatures(hessian, order, starts)
+    curve = _curvatures(hessian, first, order, starts)
     active = np.ones(len(nu), dtype=np.bool_)
     everything = True
     new = np.empty(len(x))
@@ -64,9 +67,9 @@ def sweep_gram(
                 if change != 0.0:
                     x[j] = left * new[j]
                     moved = math.hypot(moved, change)
-                    row = hessian[j]
-                    for i in range(len(x)):
-                        slope[i] += row[i] * change
+                    row, near = hessian[j], slope[first[j] :]
+                    for i in range(min(len(row), len(near))):
+                        near[i] += row[i] * change
             largest = max(largest, moved * np.sqrt(max(bend, 0.0)))
         if target < 0.0:
             target = -target * largest
@@ -77,14 +80,18 @@ def sweep_gram(
 
 
 @kernel
-def _curvatures(hessian: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
+def _curvatures(
+    hessian: FloatArray, first: IntArray, order: IntArray, starts: IntArray
+) -> FloatArray:
     """Bound the largest eigenvalue of each group's block: the largest row sum."""
     out = np.zeros(len(starts) - 1)
     for g in range(len(out)):
         for k in range(starts[g], starts[g + 1]):
             total = 0.0
+            row, begin = hessian[order[k]], first[order[k]]
             for l in range(starts[g], starts[g + 1]):  # noqa: E741
-                total += abs(hessian[order[k], order[l]])
+                if 0 <= order[l] - begin < len(row):
+                    total += abs(row[order[l] - begin])
             out[g] = max(out[g], total)
     return out
 

@@ -11,7 +11,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
 from leanrank.penalties import coordinate as kernels
-from leanrank.penalties.base import Columns, Groups, Penalty, Rates, SmoothPiece
+from leanrank.penalties.base import Blocks, Columns, Groups, Penalty, Rates, SmoothPiece
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,14 @@ class ElasticNet(Penalty):
         """Return w with zeros for the weights that are forbidden."""
         return np.where(np.isinf(np.where(w > 0, self.above, self.below)), 0.0, w)
 
-    def sweep_gram(
-        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
+    def sweep_blocks(
+        self, hessian: Blocks, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Minimise over one weight after the other."""
         each = np.arange(len(x) + 1)  # a group by itself
         alone = Groups(np.zeros(len(x)), each[:-1], each)
         rates = self.coordinate_table()
-        target, done = kernels.sweep_gram(hessian, slope, x, rates, alone, target, n_sweeps)
+        target, done = kernels.sweep_blocks(*hessian, slope, x, rates, alone, target, n_sweeps)
         return float(target), bool(done)
 
     def sweep_columns(

@@ -17,8 +17,8 @@ from leanrank._jit import kernel
 from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.errors import InputError
 from leanrank.execution import cached_property
-from leanrank.penalties.base import Groups, SmoothPiece
-from leanrank.penalties.coordinate import sweep_gram
+from leanrank.penalties.base import Blocks, Groups, SmoothPiece
+from leanrank.penalties.coordinate import sweep_blocks
 from leanrank.penalties.elastic_net import (
     ElasticNet,
     OverElasticNet,
@@ -174,12 +174,12 @@ class GroupPenalty(OverElasticNet):
         left = np.divide(length - self.nu, length, out=0.0 * length, where=length > self.nu)
         return shrunk * left[self.group]
 
-    def sweep_gram(
-        self, hessian: FloatArray, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
+    def sweep_blocks(
+        self, hessian: Blocks, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
         """Lower one group after the other by a step as long as its curvature allows."""
         rates = self.base.coordinate_table()._replace(ridge=self._ridge)  # of each group
-        target, done = sweep_gram(hessian, slope, x, rates, self.groups, target, n_sweeps)
+        target, done = sweep_blocks(*hessian, slope, x, rates, self.groups, target, n_sweeps)
         return float(target), bool(done)
 
     def piece(self, x: FloatArray) -> SmoothPiece:

@@ -25,10 +25,12 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.designs.base import Block, Design, WrittenBlock
 from leanrank.execution import Executor, add_up, query_ranges, row_blocks
 from leanrank.losses.base import Curvature, Loss, Plan
-from leanrank.penalties.base import Penalty
+from leanrank.penalties.base import Blocks, Penalty
 from leanrank.problem.base import QuadraticModel
+from leanrank.problem.metric import estimated_blocks
 from leanrank.problem.quadratic_models import ColumnModel, GramModel, ProductModel
 
+_Ranges: TypeAlias = list[tuple[int, int]]
 _Piece: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 LANES = 8
@@ -55,6 +57,10 @@ class Limits:
         Features from which a smooth model of dense columns is first tried by conjugate gradients,
         and columns of a Hessian that cost about as much as one of their products; set by
         ``benchmarks pairwise``.
+    fewest_products, metric_rows, kinked_accuracy : int, int, float
+        Products that a Hessian of curves must cost before its model is first tried by them,
+        documents from which their metric is computed, and the share of the first move at which to
+        stop; set by ``benchmarks waits``.
     few_cells, long_list : int
         Cells up to which, and documents per query from which, a sample is one of documents.
     piece_bytes, piece_share, fewest_columns : int
@@ -70,6 +76,9 @@ class Limits:
     fewest_by_columns: int = 1_024
     fewest_iterated: int = 256
     columns_per_product: int = 16
+    fewest_products: int = 12
+    metric_rows: int = 1_024
+    kinked_accuracy: float = 0.03
     few_cells: int = 64
     long_list: int = 4_096
     piece_bytes: int = 32 << 20
@@ -156,27 +165,60 @@ class Hessians:
         block: Block,
         features: IntArray | None,
         u: FloatArray,
+        penalty: Penalty,
         thin: int | None,
         form: Callable[[], QuadraticModel],
     ) -> QuadraticModel | None:
-        """Return a model for conjugate gradients, of as many products as a Hessian costs.
+        """Return a model of as many products as a Hessian costs.
 
-        ``form`` makes that of the Hessian. None where this one is cheap.
+        ``form`` makes that of the Hessian. None where this one is cheap, or no metric is known in
+        which the products of a penalty with kinks would be few.
         """
-        few = block.n_features < self.limits.fewest_iterated
-        if (
-            few
-            or not isinstance(block, WrittenBlock)
-            or self.sample(block, features, thin) is not self._all
-        ):
+        if not isinstance(block, WrittenBlock):
             return None
+        plan = self.plan
+        sample, n, limits = self.sample(block, features, thin), block.n_features, self.limits
+        affordable = n * n // (limits.columns_per_product * block.values_per_product)
         norms = self.design.column_norms if features is None else self.design.column_norms[features]
+        if penalty.quadratic_part is None:
+            if block.feature is None or affordable < limits.fewest_products:
+                return None
+            lacking = np.zeros(n)
+            if sample.lacking is not None:  # then the loss offers its curvature
+                mean = self._mean_curvature(sample, self._curvature(sample.ranges, u, False))
+                lacking = mean * (sample.lacking if features is None else sample.lacking[features])
+            rows = [(int(plan.query_ptr[a]), int(plan.query_ptr[b])) for a, b in sample.ranges]
+            part = block if sample is self._all else block.of_rows(rows)
+            return ProductModel(
+                lambda v: self.product(part, u, v, sample.ranges) / sample.share + lacking * v,
+                sampled=sample is not self._all,
+                exact_diagonal=sample.lacking is None,
+                accuracy=limits.kinked_accuracy,
+                max_products=affordable,
+                blocks=self._blocks(block, block.feature, norms, u),
+                instead=form,
+            )
+        if n < limits.fewest_iterated or sample is not self._all:
+            return None
         return ProductModel(
             partial(self.product, block, u),
-            max_products=block.n_features // self.limits.columns_per_product,
+            max_products=affordable,
             squares=np.where(norms > 0.0, norms**2, 1.0),
             instead=form,
         )
+
+    def _blocks(self, block: Block, feature: IntArray, norms: FloatArray, u: FloatArray) -> Blocks:
+        """Estimate the Hessian's blocks of each feature from the first queries of every range."""
+        ptr, n_rows = self.plan.query_ptr, self.plan.n_rows
+        share = self.limits.metric_rows // len(self.ranges)
+        last = np.searchsorted(ptr, [ptr[a] + share for a, _ in self.ranges], side="right") - 1
+        ranges = [
+            (a, min(b, max(a + 1, c))) for (a, b), c in zip(self.ranges, last.tolist(), strict=True)
+        ]
+        weight = np.ones(n_rows)
+        if self.loss.offers("curvature"):
+            weight = np.maximum(self._curvature(ranges, u, False).diag, 0.0)
+        return estimated_blocks(block, feature, ptr, ranges, weight, norms**2 / n_rows)
 
     def hessian(
         self,
@@ -224,9 +266,12 @@ class Hessians:
         found = block.finish(gram, half + half.T) / sample.share
         if sample.lacking is not None:  # their curvature is that of the mean document
             lacking = sample.lacking if features is None else sample.lacking[features]
-            mean = float(curvature.diag.sum()) / (sample.share * plan.n_rows)
+            mean = self._mean_curvature(sample, curvature)
             found[np.diag_indices(len(found))] += mean * lacking
         return found
+
+    def _mean_curvature(self, sample: _Sample, curvature: Curvature) -> float:
+        return float(curvature.diag.sum()) / (sample.share * self.plan.n_rows)
 
     def _by_products(
         self, ranges: list[tuple[int, int]], block: Block, u: FloatArray
@@ -254,15 +299,17 @@ class Hessians:
         half: FloatArray = add_up(parts) if parts else np.zeros((n, n))
         return half + half.T
 
-    def product(self, block: Block, u: FloatArray, v: FloatArray) -> FloatArray:
+    def product(
+        self, block: Block, u: FloatArray, v: FloatArray, ranges: _Ranges | None = None
+    ) -> FloatArray:
         """Compute the Hessian of a block's features times v, without forming it."""
-        return block.rmatvec(self.times(u, block.matvec(v)))
+        return block.rmatvec(self.times(u, block.matvec(v), ranges))
 
-    def times(self, u: FloatArray, d: FloatArray) -> FloatArray:
-        """Compute the score Hessian at u times d."""
+    def times(self, u: FloatArray, d: FloatArray, ranges: _Ranges | None = None) -> FloatArray:
+        """Compute the score Hessian at u times d, of all queries or of some ranges."""
         out = np.zeros(self.plan.n_rows)
         self.executor.map(
-            lambda r: self.loss.product(self.plan, r[0], r[1], u, d, out), self.ranges
+            lambda r: self.loss.product(self.plan, *r, u, d, out), ranges or self.ranges
         )
         return out
 

@@ -267,14 +267,16 @@ class MemoryProblem(Problem):
 
     def quadratic(self, penalty: Penalty, *, thin: int | None = None) -> QuadraticModel:
         """Model the loss as a quadratic in the weights of the working set."""
-        if not self._by_products or penalty.quadratic_part is None:
+        if not self._by_products:
             return self._quadratic(penalty, thin)
 
         def form() -> QuadraticModel:
             self._by_products = False
             return self._quadratic(penalty, thin)
 
-        model = self.hessians.iterated(self.block, self._features, self.point.u, thin, form)
+        model = self.hessians.iterated(
+            self.block, self._features, self.point.u, penalty, thin, form
+        )
         return self._quadratic(penalty, thin) if model is None else model
 
     def _quadratic(self, penalty: Penalty, thin: int | None) -> QuadraticModel:

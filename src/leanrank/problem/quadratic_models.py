@@ -10,10 +10,9 @@ Hessian XᵀDX − LᵀR − RᵀL need not be formed. Coordinate descent moves 
 instead, and a weight costs its column's entries twice. A sample of the rows is enough, and its
 scores fit a cache.
 
-``ProductModel`` has no matrix, for working sets too large for one. Each iteration costs two
-products with the working set's columns. Smooth penalties are solved by conjugate gradients, others
-by accelerated proximal gradients that start anew when they overshoot. Where a matrix is possible,
-conjugate gradients give way to it unless they are done first.
+``ProductModel`` has no matrix: each iteration costs products with the working set's columns. Smooth
+penalties are solved by conjugate gradients, others by accelerated proximal gradients that start
+anew when they overshoot. Where a matrix is possible, it takes over unless they are done first.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import numpy as np
 
 from leanrank._typing import FloatArray
 from leanrank.designs.base import WeightedColumns
-from leanrank.penalties.base import Columns, Penalty
+from leanrank.penalties.base import Blocks, Columns, Penalty
 from leanrank.problem.base import QuadraticModel
 
 
@@ -61,9 +60,10 @@ class GramModel(QuadraticModel):
     def minimise(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s)."""
         x, slope, target = w.copy(), c.copy(), -self.accuracy
+        hessian = Blocks.whole(self.hessian)
         for _ in range(self.max_rounds):
             n_sweeps = max(self.fewest_sweeps, int(np.count_nonzero(x)) // 3)
-            target, done = penalty.sweep_gram(self.hessian, slope, x, target, n_sweeps)
+            target, done = penalty.sweep_blocks(hessian, slope, x, target, n_sweeps)
             if done:
                 break
             self._solve_on_support(penalty, slope, x)
@@ -154,9 +154,13 @@ class ColumnModel(QuadraticModel):
         return replace(self, columns=self.columns._replace(extra=extra, diagonal=diagonal))
 
 
-POWER_STEPS = 8
-
 TINY = float(np.finfo(np.float64).tiny)
+
+CAUTION = 1.5
+"""Curvature to allow for, as a multiple of that along the last move."""
+
+MOST_SWEEPS = 30
+"""Sweeps over small blocks, whose minimum need not be exact; set by ``benchmarks waits``."""
 
 
 @dataclass(frozen=True)
@@ -167,19 +171,26 @@ class ProductModel(QuadraticModel):
     ----------
     product : callable
         Returns H times a vector.
+    sampled, exact_diagonal : bool
+        Whether a sample of the documents represents all, but for the diagonal.
     accuracy : float
-        Relative residual at which to stop.
+        Relative residual, or size of a move, at which to stop.
     max_products : int
     squares : array, optional
         Sums of squares of the columns, to which their curvature is about proportional.
+    blocks : Blocks, optional
+        About the blocks of H along its diagonal, up to a factor.
     instead : callable, optional
-        Makes the model whose step is taken if conjugate gradients are not done by then.
+        Makes the model whose step is taken if this one is not done by then.
     """
 
     product: Callable[[FloatArray], FloatArray]
+    sampled: bool = False
+    exact_diagonal: bool = True
     accuracy: float = 1e-2
     max_products: int = 200
     squares: FloatArray | None = None
+    blocks: Blocks | None = None
     instead: Callable[[], QuadraticModel] | None = None
 
     lasting = False
@@ -188,8 +199,9 @@ class ProductModel(QuadraticModel):
         """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s), roughly."""
         ridge = penalty.quadratic_part
         if ridge is None:
-            return self._proximal_gradients(penalty, c, w)
-        step, done = self._conjugate_gradients(c + ridge * w, ridge)
+            step, done = self._proximal_gradients(penalty, c, w)
+        else:
+            step, done = self._conjugate_gradients(c + ridge * w, ridge)
         return step if done or self.instead is None else self.instead().minimise(penalty, c, w)
 
     def damped(self, ridge: FloatArray) -> ProductModel:
@@ -224,36 +236,45 @@ class ProductModel(QuadraticModel):
         total = curvature * self.squares + ridge
         return np.where(total > 0.0, 1.0 / np.sqrt(np.maximum(total, TINY)), 1.0)
 
-    def _proximal_gradients(self, penalty: Penalty, c: FloatArray, w: FloatArray) -> FloatArray:
-        lipschitz = 1.1 * _largest_eigenvalue(self.product, len(c))
-        x, y, inertia = w.copy(), w.copy(), 1.0
+    def _proximal_gradients(
+        self, penalty: Penalty, c: FloatArray, w: FloatArray
+    ) -> tuple[FloatArray, bool]:
+        """Return the step, and whether the last move was small enough.
+
+        Accelerated, from the start again when it overshoots. The metric is that of the blocks,
+        times a factor that is raised until it bounds the curvature along the move.
+        """
+        blocks = Blocks(np.ones((len(c), 1)), np.arange(len(c)))
+        blocks = blocks if self.blocks is None else self.blocks
+        x, y, inertia, factor = w, w, 1.0, 1.0
+        of_x = of_y = np.zeros_like(c)  # H times the way from w
         first = -1.0
         for _ in range(self.max_products):
-            new = penalty.prox(y - (c + self.product(y - w)) / lipschitz, lipschitz)
-            move = new - x
-            size = float(np.linalg.norm(new - y))
-            first = size if first < 0 else first
+            new = _lowest(penalty, blocks._replace(rows=factor * blocks.rows), c + of_y, y)
+            of_new = self.product(new - w)
+            move = new - y
+            squared = float(move @ (blocks @ move))
+            curvature = float(move @ (of_new - of_y))
+            unknown = first < 0.0 and curvature < factor * squared / CAUTION**2
+            if curvature > factor * squared or (unknown and curvature > 0.0):
+                factor = CAUTION * curvature / squared
+                continue
+            size = np.sqrt(factor * squared)
+            first = size if first < 0.0 else first
             if size <= self.accuracy * first:
-                x = new
-                break
-            if float((y - new) @ move) > 0.0:  # the momentum points uphill
-                inertia, y, x = 1.0, new.copy(), new
+                return new - w, True
+            if float((blocks @ (y - new)) @ (new - x)) > 0.0:  # the momentum points uphill
+                inertia, x, y, of_x, of_y = 1.0, new, new, of_new, of_new
                 continue
             faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * inertia * inertia))
-            y = new + (inertia - 1.0) / faster * move
-            inertia, x = faster, new
-        return x - w
+            share = (inertia - 1.0) / faster
+            y, of_y = new + share * (new - x), of_new + share * (of_new - of_x)
+            x, of_x, inertia = new, of_new, faster
+        return x - w, False
 
 
-def _largest_eigenvalue(product: Callable[[FloatArray], FloatArray], n: int) -> float:
-    """Estimate by power iteration from a fixed start."""
-    v = np.random.default_rng(0).standard_normal(n)
-    value = 0.0
-    for _ in range(POWER_STEPS):
-        v /= np.linalg.norm(v)
-        moved = product(v)
-        value = float(v @ moved)
-        v = moved
-        if not v.any():
-            break
-    return max(value, TINY)
+def _lowest(penalty: Penalty, hessian: Blocks, slope: FloatArray, x: FloatArray) -> FloatArray:
+    """Return about the minimum of a quadratic with that slope at x plus the penalty."""
+    x = x.copy()
+    penalty.sweep_blocks(hessian, slope.copy(), x, -1e-2, MOST_SWEEPS)
+    return x
