@@ -90,7 +90,7 @@ class RankingData:
         extras = {name: value for name, value in locals().items() if name in _EXTRAS}
         X = as_matrix(X)
         if qid is not None and group is not None:
-            raise InputError("both qid and group were given: they say the same thing, give one")
+            raise InputError("both qid and group were given: give one of them")
         if group is not None:
             qid = group_sizes_to_qid(group, X.shape[0])
         self._check_and_set(X, y, group_rows(qid, X.shape[0]), **extras)

@@ -51,7 +51,7 @@ def check_finite(array: FloatArray, name: str) -> None:
 def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:
     """Return the identifiers and boundaries of the queries, and the order that groups the rows."""
     if qid is not None and group is not None:
-        raise InputError("both qid and group were given: they say the same thing, give one")
+        raise InputError("both qid and group were given: give one of them")
     if group is None:
         grouping = group_rows(qid, n_rows)
         return grouping.query_ids, grouping.query_ptr, grouping.order

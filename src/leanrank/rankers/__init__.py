@@ -9,7 +9,7 @@ _load, __dir__, __all__ = attach(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "RANKERS":  # the name of each ranker on the command line, and its class
+    if name == "RANKERS":  # from the name on the command line to the name of the class
         return ranker_names()
-    registered = classes().get(name)  # also one that is not of this package
+    registered = classes().get(name)  # may be of another package
     return _load(name) if registered is None else registered.load()

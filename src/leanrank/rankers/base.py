@@ -1,4 +1,4 @@
-"""What every ranker shares: validation, prediction, scoring, saving."""
+"""The base class of rankers: input checks, prediction, scoring, saving."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BaseRanker(BaseEstimator):
     n_queries_ : int
         Queries in the training data.
     n_informative_queries_ : int
-        Those with documents at two levels or more.
+        Training queries with documents at two levels or more.
     """
 
     # scikit-learn passes these on from meta-estimators once metadata routing is enabled.
@@ -65,7 +65,8 @@ class BaseRanker(BaseEstimator):
     _takes_unlabeled: ClassVar[bool] = False  # whether NaN in y is a document without a label
     _constraints: ClassVar[Constraints] = CONSTRAINTS
     _used_with: ClassVar[Uses] = {}
-    """Parameters that take effect only with some values of another; None: any but None."""
+    """For a parameter that is used only with some values of another one: the name of the other and
+    these values; None means every value but None."""
 
     n_features_in_: int
 
@@ -88,33 +89,33 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array, SciPy sparse matrix or data frame of shape (documents, features), or RankingData
-            Rows in any order. A ClickLog stands for the documents that it shows. On Dask a
-            DataFrame, an Array, or a list of delayed objects or futures, and what is given beside
-            it with the same partitions; see `docs/scale.md`.
-            A RankingData brings its own labels, queries and weights; its rows, and whatever is
-            given or returned beside it, are in its own, grouped order.
+            Rows in any order. Of a ClickLog, the documents that it shows. On Dask, a DataFrame, an
+            Array, or a list of delayed objects or futures; the other arguments then have the same
+            partitions, see `docs/scale.md`. A RankingData contains its labels, queries and
+            weights; the other arguments and all results are in its grouped order.
         y : array-like
             One label per document; levels are the distinct values. For a ClickLog, what
             ``leanrank.data.click_weights`` returns.
         qid : array-like, optional
             One query identifier per document, any hashable type. None: all documents are one query.
         validation : RankingData or (X, y, qid), optional
-            For rankers that learn in rounds or passes: where to measure the model after each. The
-            best one is kept, and after ``patience`` without a better one the run stops.
+            For rankers that learn in rounds or passes: data on which the model is measured after
+            each. The best model is returned. With ``patience``, the fit stops after that many
+            rounds or passes without a better one.
         group : array-like, optional
             Instead of qid: the sizes of consecutive queries.
         sample_weight : array-like, optional
-            One weight per document; 2 means the document twice.
+            One weight per document; a document of weight 2 counts twice.
         query_weight : array-like or mapping, optional
             One weight per query in order of first appearance, or a mapping from qid.
         gain_weight : array-like, optional
-            One weight per document for the terms in which it dominates others, such as an inverse
-            propensity of a click.
+            One weight per document for the terms of the loss in which it should rank above others,
+            such as the inverse propensity of a click.
         offset : array-like, optional
             The margin offset s of each document: the loss sees Xw − s.
         preferences : tuple (i, j) or (i, j, weight) of arrays, optional
             For rankers with a pairwise loss, instead of labels: the document in row i should rank
-            above the one in row j of the same query; a weight of 2 means the preference twice.
+            above the one in row j of the same query. A preference of weight 2 counts twice.
 
         Returns
         -------
@@ -137,12 +138,12 @@ class BaseRanker(BaseEstimator):
         return self
 
     def _count_queries(self, data: RankingData, labels: Labels) -> None:
-        """Count the queries, and those with documents at different levels."""
+        """Set ``n_queries_`` and ``n_informative_queries_``."""
         self.n_queries_ = data.n_queries
         self.n_informative_queries_ = inputs.count_informative(data, labels)
 
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
-        """Set the fitted attributes; ``held_out`` is None unless ``_takes_validation``."""
+        """Set the fitted attributes; ``held_out`` is None without validation data."""
         raise AssertionError(f"{type(self).__name__} must define _learn")
 
     def predict(self, X: Any) -> FloatArray:
@@ -169,11 +170,11 @@ class BaseRanker(BaseEstimator):
 
     @property
     def _takes_nan(self) -> bool:
-        """Whether NaN is a missing value, as for steps and curves, which need no scaling either."""
+        """Whether NaN is a missing value, as for steps and curves; these need no scaling either."""
         return False
 
     def _check_learned(self) -> None:
-        """Reject weights that are not finite, and stay unfitted."""
+        """Reject weights that are not finite; the ranker is then not fitted."""
         for name in ("coef_", "dual_coef_"):
             learned = getattr(self, name, None)
             if learned is not None and not np.isfinite(learned).all():
@@ -191,10 +192,10 @@ class BaseRanker(BaseEstimator):
         first: bool | None = None,
         **fields: Any,
     ) -> tuple[RankingData, Labels]:
-        """Check what ``fit`` was given, and learn the number and names of the features.
+        """Check the arguments of ``fit``, and set the number and names of the features.
 
-        ``fields`` are further arguments of RankingData. ``first`` says whether this is the first of
-        several chunks of the data; None means that it is all of it.
+        ``fields`` are further arguments of RankingData. ``first`` tells the first of several chunks
+        of a stream from later ones; None means that the data are complete.
         """
         normalize = getattr(self, "normalize", "query")
         if is_dask(X) or isinstance(X, ClusterData):
@@ -253,15 +254,15 @@ class BaseRanker(BaseEstimator):
             qid = X.qid
         elif group is not None:
             if qid is not None:
-                raise InputError("both qid and group were given: they say the same thing, give one")
+                raise InputError("both qid and group were given: give one of them")
             qid = group_sizes_to_qid(group, len(scores))
         return rank_within_queries(scores, qid)
 
     def explain(self, X: Any, qid: Any = None) -> Explanation:
-        """Split the scores of documents into what each feature adds to them.
+        """Split the scores of documents into the contributions of the features.
 
-        Give the documents of one query, or ``qid`` beside them; ``explain(X).why(a, b)`` then says
-        which features put row a above row b.
+        Give the documents of one query, or all with ``qid``; ``explain(X).why(a, b)`` then lists
+        the features that put row a above row b.
         """
         return self.to_model().explain(X, qid)
 
@@ -300,7 +301,7 @@ class BaseRanker(BaseEstimator):
         return float(self.n_features_ / max(1, self.n_features_in_))
 
     def _checked_features(self, X: Any, *, reset: bool = False) -> Matrix:
-        """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
+        """Return checked features; with ``reset``, learn their number and names from X."""
         return inputs.checked_features(self, X, reset=reset)
 
     def _names(self) -> tuple[str, ...] | None:
@@ -311,7 +312,7 @@ class BaseRanker(BaseEstimator):
         return by_feature(name, getattr(self, name), n_features, self._names(), rest)
 
     def _provenance(self) -> dict[str, Any]:
-        """Describe how the model was made."""
+        """Return algorithm, parameters and certificate of the fit, for the model file."""
         from leanrank.model import make_provenance
 
         parameters = {k: v for k, v in self.get_params().items() if k not in WITHOUT_EFFECT}
@@ -335,12 +336,12 @@ class BaseRanker(BaseEstimator):
         return RankingData(matrix, y, qid, feature_names=self._names(), **fields)
 
     def _repr_html_(self) -> str:
-        """Show the weights in a notebook; before ``fit``, what scikit-learn shows."""
+        """Return the weights as HTML; scikit-learn's HTML before ``fit`` or without weights."""
         from leanrank.model.explain import weights_html
 
         try:
             return weights_html(self.to_model(), type(self).__name__)
-        except (NotFittedError, ModelError):  # nothing learned yet, or nothing linear
+        except (NotFittedError, ModelError):  # not fitted, or not linear
             return str(estimator_html_repr(self))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

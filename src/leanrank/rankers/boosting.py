@@ -1,4 +1,4 @@
-"""Boosted rankers: one weak ranker per round, stopped early by held-out queries."""
+"""Boosted rankers: one weak ranker per round, with early stopping on held-out queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from leanrank.solvers.boosting.threshold_columns import ThresholdColumns, cut_va
 
 
 def _columns_and_scores(held_out: RankingData | None) -> tuple[Any, FloatArray]:
-    """Return held-out features for reading by column, and scores that grow round by round."""
+    """Return held-out features in column form, and their scores before the first round."""
     if held_out is None:
         return None, np.zeros(0)
     return held_out.X.tocsc() if held_out.is_sparse else held_out.X, np.zeros(len(held_out))
@@ -36,28 +36,28 @@ def _columns_and_scores(held_out: RankingData | None) -> tuple[Any, FloatArray]:
 class AdaRank(Rounds, BaseLinearRanker):
     """AdaRank (Xu & Li 2007): boosting by a measure of each query's ranking.
 
-    A weak ranker is one feature used as the score. Each round takes the one with the best measure
-    over the queries, weighted towards those that the rounds before rank badly. The sum is a linear
-    function of the features, so their scale matters: bring them to one first, as the public sets
-    are (``QueryMinMax``, say).
+    A weak ranker is one feature used as the score. Each round adds the one with the best weighted
+    mean of the measure over the queries; queries that are ranked badly so far weigh more. The sum
+    is a linear function of the features, so bring them to one scale first, with ``QueryMinMax`` for
+    example.
 
     Parameters
     ----------
     n_rounds : int, default=200
-        Most rounds; each adds one feature.
+        Largest number of rounds; each adds one feature.
     measure : str, default="map"
         Measure to maximise: "map", "ndcg@5", "mrr" or any other measure within [−1, 1].
     convention : str, default="standard"
-        How it is computed. A single feature gives many documents equal scores: "standard" averages
-        over their orders; the LETOR conventions take the order of the file.
+        Convention of the measure. A single feature gives many documents equal scores: "standard"
+        averages over their orders; the LETOR conventions take the order of the file.
     signs : array-like, dict by feature or int, default=1
-        One of −1, 0, 1 per feature, or one for all: 1 uses features as they are, as published; −1
-        negated; 0 both.
+        One of −1, 0, 1 per feature, or one for all: 1 uses the feature itself, as published; −1 its
+        negative; 0 either.
     repeats : {"progress", "always", "never"}, default="progress"
-        When a feature may be chosen again. The weights of the queries change little, so that the
-        feature which is best on average tends to be chosen repeatedly without effect. "progress":
-        a feature that did not raise the best measure so far is set aside until another one does;
-        when all are, the run ends. "always": as published. "never": each feature is chosen once.
+        When a feature may be chosen again. The weights of the queries change slowly, so the best
+        feature on average may be chosen repeatedly without effect. "progress": a feature that did
+        not raise the best measure so far is excluded until another one does; the fit ends when all
+        are excluded. "always": as published. "never": each feature is chosen once.
     patience : int, optional
         Rounds without improvement after which to stop; by default all rounds are run.
     n_jobs : int, optional
@@ -70,13 +70,13 @@ class AdaRank(Rounds, BaseLinearRanker):
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        The weights of each feature's weak rankers, added up.
+        The sum of the weights of each feature's weak rankers.
     n_iter_ : int
         Rounds in the model: those up to the best one, by the measure on validation data or, without
         them, on the training data.
     history_ : list of dict
-        Round, feature, value and the measure on the training data; with validation data,
-        theirs as "validation".
+        One entry per round: round, feature, value and the measure on the training data; with
+        validation data, their measure as "validation".
 
     Examples
     --------
@@ -126,10 +126,10 @@ class AdaRank(Rounds, BaseLinearRanker):
 
 
 class WeakRanker(NamedTuple):
-    """Adds ``value`` to the score of a document whose feature is above the threshold.
+    """A weak ranker: adds ``value`` to the score of documents with a feature above the threshold.
 
-    To a document without the feature (NaN) it is added if ``missing`` is 1. A threshold of −inf
-    is below every value.
+    A missing value (NaN) counts as above if ``missing`` is 1. A threshold of −inf is below every
+    value.
     """
 
     feature: int
@@ -142,22 +142,23 @@ class WeakRanker(NamedTuple):
 class RankBoost(Rounds, BaseRanker):
     """RankBoost (Freund, Iyer, Schapire & Singer 2003) with weak rankers "feature above threshold".
 
-    Each round takes, of all features and thresholds, the weak ranker that agrees best with the
-    pairs still in the wrong order, and lowers the pairwise exponential loss. Features may be
-    missing (NaN): every weak ranker decides on which side such documents are.
+    Each round adds, of all features and thresholds, the weak ranker that agrees best with the pairs
+    that are still in the wrong order, and so lowers the pairwise exponential loss. Features may be
+    missing (NaN): every weak ranker has a side for such documents.
 
     Parameters
     ----------
     n_rounds : int, default=300
-        Most rounds; each adds one step of one feature.
+        Largest number of rounds; each adds one step of one feature.
     n_thresholds : int, optional
-        Most thresholds per feature, near equally spaced quantiles; by default one between any two
-        values of the training data, or 254 among more than 65,536 documents with many values.
+        Largest number of thresholds per feature, near equally spaced quantiles; by default one
+        between any two values of the training data, or 254 with more than 65,536 documents.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
-        Weight of a pair by its levels, lowest first, the winner's in rows; "ndcg": by how much
-        swapping the levels changes NDCG.
+        Weight of a pair by its two levels. "ndcg": the change of NDCG when two documents of these
+        levels are swapped in the ideal ranking. An array: one row per level of the winner, lowest
+        level first.
     normalize : {"query", "term", "none"}, default="query"
-        "query": every query weighs the same; "term" and "none": every pair does, as published.
+        "query": every query has the same weight. "term" and "none": every pair has, as published.
     measure, convention : str, default="ndcg@10", "standard"
         Measure that selects the best round on validation data.
     patience : int, optional
@@ -174,15 +175,15 @@ class RankBoost(Rounds, BaseRanker):
     weak_rankers_ : list of WeakRanker
         In the order of the rounds; a feature and threshold may occur again.
     feature_importances_ : array of shape (n_features,)
-        The magnitudes of the values of each feature's weak rankers, added up.
+        The sum of |value| over each feature's weak rankers.
     objective_ : float
-        The loss of the model on the training data; it was 1 before the first round unless
+        The loss of the model on the training data; it is 1 before the first round unless
         ``normalize`` is "none".
     n_iter_ : int
-        Rounds whose weak rankers are in the model.
+        Rounds in the model.
     history_ : list of dict
-        Round, feature, threshold, missing, value, agreement and loss of every round that was run;
-        with validation data, their measure.
+        One entry per round, including those after the best: round, feature, threshold, missing,
+        value, agreement and loss; with validation data, their measure.
 
     Examples
     --------
@@ -242,14 +243,14 @@ class RankBoost(Rounds, BaseRanker):
 
     @property
     def _takes_nan(self) -> bool:
-        return True  # thresholds move with the values
+        return True
 
     def _scores(self, X: Matrix) -> FloatArray:
         return self._model.predict(X)
 
     @property
     def n_features_(self) -> int:
-        """How many features the model uses."""
+        """Number of features in the model."""
         check_is_fitted(self, "weak_rankers_")
         return int(self._model.n_nonzero)
 
@@ -260,7 +261,7 @@ class RankBoost(Rounds, BaseRanker):
 
 
 def _counted(data: RankingData, scale: FloatArray) -> FloatArray | None:
-    """Return each document's weight, 0 in a query that does not take part; None if all are 1."""
+    """Return each document's weight, 0 in queries that do not count; None if all weights are 1."""
     if data.sample_weight is None and (scale > 0).all():
         return None
     taking_part = np.repeat(scale > 0, np.diff(data.query_ptr))

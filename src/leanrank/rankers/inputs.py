@@ -1,4 +1,4 @@
-"""Checks of the input of rankers: documents, frames, weights, preferences, validation data."""
+"""Input checks of rankers: documents, frames, weights, preferences, validation data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from leanrank.losses.base import Edges, Labels
 
 
 def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
-    """Check a feature matrix; with ``reset`` the estimator learns its width and names from it."""
+    """Return a checked feature matrix; with ``reset``, set the estimator's features from it."""
     refuse_dask(X, type(estimator).__name__)
     rules: dict[str, Any] = {
         "accept_sparse": "csr",
@@ -40,7 +40,7 @@ def validated_matrix(estimator: Any, X: Any, *, reset: bool) -> Matrix:
     else:
         matrix = check_array(plain, estimator=estimator, input_name="X", **rules)
     if not isinstance(matrix, np.ndarray) and not matrix.has_canonical_format:
-        matrix = matrix.copy()  # an entry that is stored twice counts as its sum
+        matrix = matrix.copy()  # entries that are stored twice are added up
         matrix.sum_duplicates()
     names = getattr(estimator, "feature_names_in_", None)
     allow_nan = getattr(estimator, "_takes_nan", False)
@@ -58,7 +58,7 @@ def refuse_beside_data(**given: Any) -> None:
 
 
 def _is_as_checked(X: Any, estimator: Any) -> bool:
-    """Return whether X needs no checks by scikit-learn: they take 40 % of a small request."""
+    """Return whether scikit-learn's checks of X can be skipped: 40 % of the time of a request."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -71,9 +71,9 @@ def _is_as_checked(X: Any, estimator: Any) -> bool:
 
 
 def _plain_columns(X: Any, names: Any) -> AnyArray | None:
-    """Return the values of a frame of plain numbers whose columns have these names.
+    """Return the values of a frame of numbers with these columns; None for another X.
 
-    Such a frame needs the checks of an array only, a fifth of the time of a small request.
+    The checks of an array take a fifth of the time of those of a frame.
     """
     if names is None or not hasattr(X, "to_numpy") or list(X.columns) != names.tolist():
         return None
@@ -82,7 +82,7 @@ def _plain_columns(X: Any, names: Any) -> AnyArray | None:
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
-    """Return features checked against those of ``fit``; with ``reset``, those of a ``fit``."""
+    """Return checked features; with ``reset``, set the estimator's features from X."""
     if not isinstance(X, RankingData):
         return validated_matrix(estimator, X, reset=reset)
     if reset:
@@ -100,7 +100,7 @@ def checked_features(estimator: Any, X: Any, *, reset: bool = False) -> Matrix:
 
 
 def check_width(estimator: Any, n_features: int) -> None:
-    """Reject features that are more or fewer than those of ``fit``."""
+    """Reject a number of features other than in ``fit``."""
     if n_features != estimator.n_features_in_:
         raise InputError(
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
@@ -109,7 +109,7 @@ def check_width(estimator: Any, n_features: int) -> None:
 
 
 def take_names(estimator: Any, data: Any) -> None:
-    """Set the number and the names of the features, as ``fit`` does."""
+    """Set the estimator's number and names of features."""
     estimator.n_features_in_ = data.n_features
     if data.feature_names is not None:
         estimator.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -118,13 +118,13 @@ def take_names(estimator: Any, data: Any) -> None:
 
 
 def names_of(estimator: Any) -> tuple[str, ...] | None:
-    """Return the names of the features, if ``fit`` learned any."""
+    """Return the names of the features; None if they have none."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
 
 
 def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bool = False) -> None:
-    """Reject NaN, unless it is allowed, and infinity with a sentence that names the column."""
+    """Reject NaN, unless it is allowed, and infinity; the message names the column."""
     values = X if isinstance(X, np.ndarray) else X.data
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum(dtype=np.float64)
@@ -147,7 +147,7 @@ def check_finite(X: Matrix, n_features: int, names: Any = None, *, allow_nan: bo
 
 
 def check_labels(data: RankingData, name: str) -> None:
-    """Reject a label that is missing."""
+    """Reject missing labels."""
     missing = np.flatnonzero(np.isnan(data.y))
     if len(missing):
         row = int(missing[0] if data.order is None else data.order[missing[0]])
@@ -159,8 +159,8 @@ def check_labels(data: RankingData, name: str) -> None:
 def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> None:
     """Warn if features differ so much in spread that a model depends on their units.
 
-    ``by_query`` names a remedy that needs no other part of the data, as for a stream; ``slow`` says
-    that the solver takes far longer on such features.
+    With ``by_query``, as for a stream, the warning proposes a scaler that needs no other part of
+    the data. ``slow`` adds that the solver takes far longer on such features.
     """
     found = spread_of(data)
     if found is not None:
@@ -175,7 +175,7 @@ def warn_of_units(data: Any, *, by_query: bool = False, slow: bool = False) -> N
 
 
 def warn_without_qid(method: str, n_documents: int, though: str = "") -> None:
-    """Warn once that all documents count as one query."""
+    """Warn, once per line of code, that all documents count as one query."""
     warn(
         f"{method} got no qid, so all {n_documents:,} documents count as one query{though}: give "
         "qid (if they are one, the same value for all); scikit-learn's searches pass it on after "
@@ -185,21 +185,21 @@ def warn_without_qid(method: str, n_documents: int, though: str = "") -> None:
 
 
 def grouped_gains(values: Any, data: RankingData, *, grouped: bool) -> FloatArray | None:
-    """Check one gain weight per document, and put them into grouped order unless they are."""
+    """Return checked gain weights in grouped order; ``grouped``: they are in it already."""
     grouping = Grouping(data.query_ids, data.query_ptr, None if grouped else data.order)
     return one_per_row(values, "gain_weight", grouping, len(data), low=0.0)
 
 
 def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edges:
-    """Check preferences between rows and renumber them in grouped order.
+    """Return checked preferences between rows, renumbered in grouped order.
 
     Parameters
     ----------
     preferences : (i, j) or (i, j, weight)
-        Document i should rank above document j of the same query, ``weight`` times.
+        Row i should rank above row j of the same query. A weight of 2 counts twice.
     data : RankingData
     grouped : bool
-        Whether row numbers are those of ``data`` already, and not of what it was made from.
+        Whether the numbers are rows of ``data``, and not of the X from which it was grouped.
     """
     rows: list[Any] = [np.zeros(0)] * 2
     if isinstance(preferences, (tuple, list)) and len(preferences) in (2, 3):
@@ -208,13 +208,13 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     kinds = {winner.dtype.kind, loser.dtype.kind}
     if winner.ndim != 1 or winner.shape != loser.shape or kinds - set("iu"):
         raise InputError(
-            "preferences must be a tuple (i, j) or (i, j, weight), i and j as many row numbers"
+            "preferences must be a tuple (i, j) or (i, j, weight), i and j arrays of row numbers"
         )
     count, given = len(winner), preferences[2] if len(preferences) == 3 else None
     found = one_per_row(given, "weight in preferences", group_rows(None, count), count, low=0.0)
     weight = np.ones(count) if found is None else found
     if not weight.any():
-        raise InputError("preferences is empty: at least one pair must count")
+        raise InputError("preferences is empty: give at least one pair of a weight above 0")
     n_documents = len(data)
     outside = (np.minimum(winner, loser) < 0) | (np.maximum(winner, loser) >= n_documents)
     _reject_pairs(outside, winner, loser, f"documents are numbered from 0 to {n_documents - 1}")
@@ -235,7 +235,7 @@ def _reject_pairs(wrong: BoolArray, winner: IntArray, loser: IntArray, why: str)
 
 
 def count_informative(data: RankingData, labels: Labels) -> int:
-    """Count the queries with documents at two levels or, if preferences were given, with one."""
+    """Count the queries with documents at two levels or, with preferences, with at least one."""
     edges = labels.edges
     if edges is None:
         return int(data.informative.sum())
@@ -244,7 +244,7 @@ def count_informative(data: RankingData, labels: Labels) -> int:
 
 
 def as_data(given: Any, name: str = "validation") -> RankingData | None:
-    """Return data given as a RankingData, a data frame or a tuple (X, y, qid); None stays None.
+    """Return a RankingData, a data frame or a tuple (X, y, qid) as a RankingData; None for None.
 
     >>> as_data(([[1.0], [2.0]], [0, 1], None)).n_queries
     1
@@ -262,7 +262,7 @@ def as_data(given: Any, name: str = "validation") -> RankingData | None:
 
 
 def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
-    """Take validation data for a ranker that knows its features, and check that they are the same.
+    """Return validation data, checked to have the ranker's features.
 
     Examples
     --------
@@ -284,10 +284,10 @@ def held_out_data(ranker: Any, validation: Any) -> RankingData | None:
 
 
 RARE = 10
-"""Levels of a category with fewer documents share one value."""
+"""Number of documents below which levels of a category share one value."""
 
 MOST_LEVELS = 10_000
-"""Largest number of levels of a category with values of their own, the most frequent ones."""
+"""Largest number of levels of a category with separate values; the most frequent ones."""
 
 Groups = tuple[tuple[Any, ...], ...]
 """The levels of a category; several in one group share a value."""
@@ -314,9 +314,9 @@ def find_levels(values: AnyArray, present: AnyArray) -> tuple[FloatArray, Groups
 
 
 def beside_features(X: Any, **given: Any) -> list[str]:
-    """Return the columns of a frame with the name of an argument that was given beside it.
+    """Return the columns of a frame that have the name of one of the other arguments.
 
-    So ``fit(frame, frame["grade"], qid=frame["query"])`` learns from the other columns.
+    ``fit(frame, frame["grade"], qid=frame["query"])`` then learns from the other columns.
     """
     found = []
     columns = list(getattr(X, "columns", ()))
@@ -331,7 +331,7 @@ def beside_features(X: Any, **given: Any) -> list[str]:
 
 
 def without_columns(X: Any, names: Sequence[str]) -> Any:
-    """Return a frame of pandas or polars without some columns, where it has them."""
+    """Return a frame of pandas or polars without some columns; another X is returned as it is."""
     columns = list(getattr(X, "columns", ()))
     if not any(name in columns for name in names):
         return X
@@ -339,7 +339,7 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
 
 
 def warn_of_labels(data: RankingData, names: Sequence[str] | None) -> None:
-    """Warn if a feature is the label itself, as in a frame from which it was not taken out."""
+    """Warn if a feature equals the label."""
     if not isinstance(data.X, np.ndarray) or data.informative.sum() == 0:
         return
     step = sample_step(len(data.y))
@@ -350,9 +350,9 @@ def warn_of_labels(data: RankingData, names: Sequence[str] | None) -> None:
 
 
 def read_frame(X: Any) -> tuple[FloatArray, list[str], dict[int, Groups]] | None:
-    """Return a frame with columns of texts as a matrix with codes, its names, and the levels.
+    """Return the matrix, the names and the levels of a frame with text columns, which are coded.
 
-    None for anything else, which scikit-learn's own checks read.
+    None for any other X, which scikit-learn's checks read.
     """
     if not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__")):
         return None
@@ -406,7 +406,7 @@ def _holds_dates(column: Any, nw: Any) -> bool:
 def coded_columns(
     X: Matrix, columns: Sequence[int], known: Mapping[int, Groups]
 ) -> tuple[FloatArray, dict[int, Groups]]:
-    """Return X with the values of some columns replaced by codes, and the levels of all."""
+    """Return X with some columns replaced by codes, and the levels of all coded columns."""
     if sparse.issparse(X):
         raise InputError("LeanRanker: categories need a dense X: give X.toarray()")
     X, levels = np.array(X, dtype=np.float64), dict(known)

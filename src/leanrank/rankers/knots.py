@@ -1,4 +1,4 @@
-"""Curves: how many segments each has, what its columns inherit, and ramps as features."""
+"""Curves: their knots, the groups, factors and signs of their columns, and ramps as features."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from leanrank.rankers.inputs import checked_features, names_of
 from leanrank.rankers.parameters import by_feature, feature_number, reject_unused
 
 AUTO_SEGMENTS, DOCUMENTS_PER_SEGMENT = 8, 50
-"""What "auto" takes, and documents below which it takes fewer; set on validation data by
-``benchmarks curves``."""
+"""Segments of "auto", and documents per segment below which it takes fewer; set on validation data
+by ``benchmarks curves``."""
 
 MOST_SEGMENTS = 1_000
 
@@ -54,18 +54,18 @@ def n_segments(curves: Any, n_rows: int, most: int = AUTO_SEGMENTS) -> int:
 
 
 def find_ramps(curves: Any, names: Any, X: Matrix, n_rows: int) -> RampColumns:
-    """Return the knots of all features: at quantiles of X, or as they are given.
+    """Return the knots of all features: at quantiles of X, or given.
 
     Parameters
     ----------
     curves : int, "auto" or mapping
         As ``LinearRanker`` takes it.
     names : sequence of str or None
-        Of the features.
+        Names of the features.
     X : array or sparse array
         Documents, or a sample of them.
     n_rows : int
-        How many documents there are.
+        Number of documents.
 
     Examples
     --------
@@ -93,14 +93,17 @@ def _given_knots(feature: Any, given: Any) -> FloatArray:
     ascending = knots.ndim == 1 and np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     if not ascending or not 2 <= len(knots) <= MOST_SEGMENTS + 1:
         raise InputError(
-            f"curves: the knots of the feature {feature!r} are no curve: give 2 to "
+            f"curves: the knots of the feature {feature!r} cannot be used: give 2 to "
             f"{MOST_SEGMENTS + 1:,} finite numbers, each larger than the one before"
         )
     return knots.astype(np.float64)
 
 
 def _check_lengths(ramps: RampColumns, names: Any) -> None:
-    """Reject knots whose slopes are no numbers; a model may leave out any but the outermost."""
+    """Reject knots so close or so far apart that a slope would overflow.
+
+    A model may leave out any knot but the outermost two.
+    """
     for at in np.flatnonzero(ramps.sizes).tolist():
         knots = ramps.knots[at]
         if knots[-1] - knots[0] > 1.0 / NARROWEST or np.diff(knots).min() < NARROWEST:
@@ -109,10 +112,10 @@ def _check_lengths(ramps: RampColumns, names: Any) -> None:
 
 
 def curve_design(ranker: Any, X: Any, names: Any, executor: Executor) -> Curves | Shards:
-    """Return the ramps of all features for a ranker with curves, or parts that make them."""
+    """Return the ramps of all features for a ranker with curves; on Dask, shards of ramps."""
     name = type(ranker).__name__
     if isinstance(X, Design):
-        raise InputError(f"{name} gets features that are prepared already: leave curves out")
+        raise InputError(f"{name} got a prepared design instead of X: leave curves out")
     if isinstance(ranker.penalty, Penalty):
         raise InputError(f"{name}: a penalty object has no curves: name the penalty")
     if ranker._make_solver().reads_columns:
@@ -125,7 +128,7 @@ def curve_design(ranker: Any, X: Any, names: Any, executor: Executor) -> Curves 
 
 
 def curve_parts(ranker: Any, ramps: RampColumns | SurfaceColumns, names: Any) -> tuple[Any, ...]:
-    """Return group, penalty factor and sign of each column; a pair is a group by itself."""
+    """Return group, penalty factor and sign of each column; each surface is a group."""
     feature, n_features = ramps.feature, len(ramps.knots)
     pairs = ramps.pairs if isinstance(ramps, SurfaceColumns) else np.zeros((0, 2), np.int64)
     groups = feature
@@ -145,9 +148,10 @@ def column_parts(
     factors: FloatArray | None,
     signs: FloatArray | None,
 ) -> tuple[Any, Any]:
-    """Return penalty factor and sign of each column, where features have any.
+    """Return penalty factor and sign of each column; None where features have none.
 
-    Gaps may have any sign. A pair costs what the dearer of its features does.
+    The columns of missing values may have any sign. A surface has the larger factor of its two
+    features.
     """
     if factors is not None:
         factors = np.append(factors, factors[pairs].max(axis=1))[owner]
@@ -157,7 +161,7 @@ def column_parts(
 
 
 def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
-    """Return ``monotone`` as one of −1, 0, 1 per feature, if it is given."""
+    """Return ``monotone`` as an array of −1, 0 and 1, one per feature; None if it is not given."""
     signs = by_feature("monotone", ranker.monotone, n_features, names, 0.0)
     return None if signs is None else check_directions("monotone", signs, n_features)
 
@@ -165,9 +169,9 @@ def directions(ranker: Any, n_features: int, names: Any) -> FloatArray | None:
 def weights_model(
     coef: FloatArray, ramps: RampColumns | SurfaceColumns | None, **more: Any
 ) -> Model:
-    """Return the model of one weight per feature or, with ramps, of the curves they make.
+    """Return the linear model of weights or, with ramps, the model of their curves.
 
-    ``more`` are the other parameters of a model.
+    ``more`` are further arguments of Model.
     """
     if ramps is None:
         return Model.from_coef(coef, **more)
@@ -188,23 +192,23 @@ def scores_of_models(
 
 
 class RampFeatures(TransformerMixin, BaseEstimator):
-    """Ramps of features with knots that stay where they are, as columns for any linear learner.
+    """Ramps of features between fixed knots, as columns for any linear learner.
 
-    A ranker with ``curves=`` finds its knots in all of its data and never stores the ramps. A
-    learner of a stream or of clicks cannot see all data first: fit the knots on some documents,
-    give the learner what ``transform`` returns, and turn its weights into curves with ``to_model``.
+    A ranker with ``curves=`` chooses its knots from all of its data and never stores the ramps. A
+    learner of a stream or of clicks does not have all data: fit the knots to some documents, give
+    the learner the output of ``transform``, and turn its weights into curves with ``to_model``.
 
     Parameters
     ----------
     curves : int, "auto" or dict, default="auto"
-        Segments per feature, or knots of some, as for the rankers.
+        Segments per feature, or knots of some, as for ``LinearRanker``.
 
     Attributes
     ----------
     ramps_ : RampColumns
-        The knots. A feature that had missing values when they were found has a column for them;
-        a missing value of another counts as its smallest. If no feature had any, missing values
-        are refused.
+        The knots. A feature that had missing values in ``fit`` has a column for them; a missing
+        value of another feature counts as its smallest value. If no feature had missing values,
+        they are rejected.
     n_features_in_ : int
     feature_names_in_ : array of str
         Only when X had column names that are all strings.
@@ -230,7 +234,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         self.curves = curves
 
     def fit(self, X: Any, y: Any = None) -> RampFeatures:
-        """Find the knots in some documents, given as X to a ranker."""
+        """Choose the knots from documents, given as X to a ranker."""
         values = checked_features(self, X, reset=True)
         found = find_ramps(self.curves, names_of(self), values, values.shape[0])
         self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps
@@ -245,7 +249,7 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         if own.gap.any() and not ramps.gap.any():
             missing = feature_name(int(np.flatnonzero(own.gap)[0]), names_of(self))
             raise InputError(
-                f"X contains NaN in feature {missing!r}, but the documents of fit had no gaps"
+                f"X contains NaN in feature {missing!r}, but fit had none: fill them in"
             )
         kept = np.flatnonzero(~(own.is_gap & ~ramps.gap[own.feature]))
         columns: FloatArray = design.take(kept).written((0, values.shape[0]), values.dtype)
@@ -259,11 +263,11 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         return X.replace(X=columns, feature_names=of_columns)
 
     def to_model(self, model: Model) -> Model:
-        """Return a linear model of the ramps as a model of the features, with a curve for each."""
+        """Return the model of curves that equals a linear model of the ramps."""
         check_is_fitted(self, "ramps_")
         if model.normalizer is not None or model.n_features != self.ramps_.n_columns:
             raise InputError(
-                "the model was not learned from these ramps: give it what transform returns"
+                "the model was not learned from these ramps: fit it to the output of transform"
             )
         return Model(
             len(self.ramps_.knots),

@@ -46,7 +46,7 @@ from leanrank.rankers.lean_structure import (
     loss_of,
     terms_of,
 )
-from leanrank.rankers.parameters import SHARE, Constraints, words
+from leanrank.rankers.parameters import FRACTION, Constraints, one_of
 from leanrank.rankers.surfaces import query_columns
 from leanrank.solvers.base import Solution
 
@@ -184,7 +184,7 @@ class LeanRanker(BaseRanker):
 
     _fits_on_cluster = True
     _learned = "model_"
-    _constraints: ClassVar[Constraints] = {"group_ratio": [SHARE, words("auto")]}
+    _constraints: ClassVar[Constraints] = {"group_ratio": [FRACTION, one_of("auto")]}
 
     @property
     def _takes_nan(self) -> bool:

@@ -1,4 +1,4 @@
-"""RankRLS that chooses by exact leave-query-out: features one by one, or the strength."""
+"""RankRLS with exact leave-query-out selection of features, one by one, or of the strength."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ MOST_SELECTED = 50
 class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
     """RankRLS on few features, added one by one (Pahikkala et al. 2010).
 
-    Each step adds the feature with which the leave-query-out error of RankRLS is least; the error
-    is exact, and all steps together take time linear in documents, features and steps. One fit
-    gives the model of every size up to the last. A single query cannot be left out: there features
-    are chosen by the training error, with a warning.
+    Each step adds the feature that gives RankRLS the smallest leave-query-out error. The error is
+    exact, and all steps together take time linear in documents, features and steps. One fit gives
+    the models of all sizes. With a single query, which cannot be left out, features are chosen by
+    the training error, with a warning.
 
     Parameters
     ----------
     n_features_to_select : int or "auto", default="auto"
-        Number of features. "auto" selects up to ``max_features`` and keeps the number chosen by
-        ``select_by`` and ``rule``.
+        Number of features. "auto" adds up to ``max_features`` features; ``select_by`` and ``rule``
+        choose the number of features of the model.
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty, above 0. With ``normalize="none"`` it is the paper's λ.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     max_features : int, optional
-        Limit of "auto"; by default 50.
+        For "auto": largest number of features; 50 by default.
     select_by : str, default="criterion"
         For "auto": "criterion", or a measure such as "map" or "ndcg@10" of the leave-query-out
         scores of each size.
     rule : {"best", "1se"}, default="best"
         For "auto": the best size, or the smallest within one standard error of it.
     memory : {"standard", "low"}, default="standard"
-        "standard" holds two residuals of each feature: O(kmn) time, O(mn) memory for k of n
-        features and m documents. "low" recomputes them: O(k²mn) time, O(km + nnz) memory.
+        "standard" stores two residuals per feature: O(kmn) time, O(mn) memory for k of n features
+        and m documents. "low" recomputes them: O(k²mn) time, O(km + nnz) memory.
     fitting : {"pre", "back"}, default="pre"
-        "pre" measures a candidate together with the refitted weights of the others. "back", made
-        for sparse data, measures it with the others frozen at what the remaining queries gave them,
-        from the candidate's own non-zeros: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as
-        "low". The chosen weights are refitted after each choice.
+        "pre" refits the weights of the chosen features when it measures a candidate. "back", for
+        sparse data, measures a candidate with these weights fixed at the values fitted without the
+        left-out query: O(k²·m̄·n) time with m̄ non-zeros per feature, memory as for "low". The
+        weights are refitted after each choice.
     candidates : int, optional
-        Number of features to try per step, drawn at random; with "low" or "back" it shortens the
-        time.
+        Number of features to try per step, drawn at random, by default all; fewer save time with
+        "low" or "back".
     random_state : int, RandomState or None, default=0
-        For ``candidates``.
+        Seed of the draws of ``candidates``.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     verbose : int, default=0
@@ -77,11 +77,11 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         The features, from 0, in order of choice.
     coef_ : array of shape (n_features,)
     n_features_to_select_ : int
-        Number of features kept.
+        Number of features in the model.
     subsets_ : list of array
-        The features of each size; each contains the one before.
+        The features of each size, in order of choice.
     coef_path_ : array of shape (sizes, n_features)
-        The weights of each size: ``coef_path_[k - 1]`` has k features.
+        The weights of each size; row k − 1 has k features.
     criterion_path_ : array
         The leave-query-out squared error of each size.
     select_path_ : array of shape (sizes, queries)
@@ -170,9 +170,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         return np.array([self._of_size(size) for size in range(1, len(self.subsets_) + 1)])
 
     def resize(self, size: int) -> GreedyRankRLS:
-        """Keep another size of the path: changes ``coef_`` and ``selected_``;
-        nothing is refitted.
-        """
+        """Switch to another size of the path: set ``coef_`` and ``selected_`` without a new fit."""
         check_is_fitted(self, "subsets_")
         if isinstance(size, bool) or size not in range(1, len(self.subsets_) + 1):
             raise InputError(f"size={size!r}: sizes from 1 to {len(self.subsets_)} were fitted")
@@ -183,16 +181,16 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         self, X: Any, y: Any = None, qid: Any = None, *, measure: str = "ndcg@10",
         convention: str = "standard",
     ) -> FloatArray:  # fmt: skip
-        """Measure every size on validation data; returns one mean per size.
+        """Return the mean of a measure on validation data for every size.
 
-        ``resize(1 + measure_path(…).argmax())`` keeps the best.
+        ``resize(1 + measure_path(…).argmax())`` switches to the best one.
         """
         check_is_fitted(self, "subsets_")
         data = held_out_data(self, X if isinstance(X, RankingData) else (X, y, qid))
         return measure_models(self.coef_path_, data, [measure], convention)[measure]
 
     def _on_left_out(self, residual: FloatArray, centred: Centred, data: RankingData) -> FloatArray:
-        """Measure a leave-query-out residual on each query; higher is better."""
+        """Return ``select_by`` of a leave-query-out residual on each query; higher is better."""
         if self.select_by == "criterion":
             return -squared_by_query(residual, centred)
         fitted = centred.target - residual
@@ -210,7 +208,7 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
         return int(wanted)
 
     def transform(self, X: Any) -> Any:
-        """Keep the columns of the selected features, in their order in X; also of a RankingData."""
+        """Return the selected columns of X, which may be a RankingData, in their order in X."""
         if isinstance(X, RankingData):
             self._checked_features(X)
             chosen = self.get_support(indices=True)
@@ -228,10 +226,10 @@ class GreedyRankRLS(SelectorMixin, BaseLinearRanker):
 
 @dataclass(eq=False, repr=False)
 class RankRLSCV(BaseLinearRanker):
-    """RankRLS with the alpha that ranks each query best when that query is left out of training.
+    """RankRLS with the alpha that has the best measure in leave-query-out cross-validation.
 
-    The leave-query-out scores are exact and cost little more than one fit: one factorisation serves
-    every alpha and every query.
+    The leave-query-out scores are exact and take little more time than one fit: one factorisation
+    serves every alpha and every query.
 
     Parameters
     ----------
@@ -240,7 +238,7 @@ class RankRLSCV(BaseLinearRanker):
     measure : str, default="ndcg@10"
         Any measure of ``leanrank.metrics.evaluate``, or "loss" for the squared loss itself.
     convention : str, default="standard"
-        How the measure treats ties, short lists and so on.
+        Convention of the measure.
     rule : {"best", "1se"}, default="best"
         The best alpha, or the largest one whose measure is within one standard error of the best.
     normalize : {"query", "term", "none"}, default="query"
@@ -254,7 +252,7 @@ class RankRLSCV(BaseLinearRanker):
     alpha_ : float
         The chosen strength; among equals the largest.
     alphas_ : array
-        Ascending.
+        The strengths, ascending.
     measures_ : array of shape (n_alphas,)
         The mean measure of the leave-query-out scores of each alpha.
 
@@ -279,7 +277,7 @@ class RankRLSCV(BaseLinearRanker):
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         grid = descending(self.alphas)[::-1]
         if grid[0] <= 0:
-            raise InputError("alphas must be positive: alpha=0 has no unique left-out model")
+            raise InputError("alphas must be above 0: leave 0 out")
         centred = centred_on_queries(data, labels)
         warn_of_single_query(centred, "the largest alpha is taken")
         spectrum = factorise(centred)
@@ -298,17 +296,17 @@ class RankRLSCV(BaseLinearRanker):
 def measure_scores(
     scores: FloatArray, centred: Centred, data: RankingData, measure: str, convention: str
 ) -> FloatArray:
-    """Measure the left-out scores of several models on each query.
+    """Return a measure of the left-out scores of several models on each query.
 
     Parameters
     ----------
     scores : array of shape (models, documents)
     centred : Centred
-        A document of weight 0 is left out of the measure, one of weight 2 is in the list twice;
-        weights that are not whole count as 1.
+        A document of weight 0 is left out of the measure, one of weight 2 is listed twice; if any
+        weight is not a whole number, all positive weights count as 1.
     data : RankingData
     measure : str
-        A measure, or "loss" for the negated squared loss: higher is better.
+        A measure, or "loss" for the negated squared loss.
     convention : str
 
     Returns
@@ -339,18 +337,18 @@ def measure_scores(
 
 
 def warn_of_single_query(centred: Centred, what: str) -> None:
-    """Warn that leave-query-out cannot choose."""
+    """Warn if a single query counts: leave-query-out then cannot choose."""
     if centred.only_query >= 0:
         warn(f"only one query has labels that differ, so it cannot be left out: {what}; give qid")
 
 
 def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
-    """Return the position of the chosen model, among models in order from the simplest on.
+    """Return the position of the chosen model; models are sorted from simple to complex.
 
     Parameters
     ----------
     values : array of shape (models, queries)
-        Of ``measure``, as ``measure_scores`` returns them.
+        The measure of each model on each query, as ``measure_scores`` returns it.
     rule : {"best", "1se"}
         The best mean, or the first model within one standard error of it.
 
@@ -372,6 +370,6 @@ def choose_size(values: FloatArray, rule: str, measure: str = "loss") -> int:
 
 
 def squared_by_query(residual: FloatArray, centred: Centred) -> FloatArray:
-    """Sum the squares of a residual over each query."""
+    """Return the sum of the squares of a residual over each query."""
     n_queries = len(centred.query_ptr) - 1
     return np.asarray(np.bincount(centred.query_of, residual**2, n_queries), dtype=np.float64)

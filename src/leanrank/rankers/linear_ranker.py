@@ -27,14 +27,14 @@ from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.knots import curve_design, curve_parts
-from leanrank.rankers.parameters import Constraints, Uses, reject_unused, report, words
+from leanrank.rankers.parameters import Constraints, Uses, one_of, reject_unused, report
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
 from leanrank.rankers.surfaces import with_surfaces
 from leanrank.solvers import get_solver
 from leanrank.solvers.base import Solution, Solver
 
 NAMED = ("l1", "l2", "elastic-net", "groups")
-"""Penalties by name; a penalty object replaces the other parameters of the penalty."""
+"""Penalties by name; a penalty object replaces all parameters of the penalty but ``alpha``."""
 
 
 @dataclass(eq=False, repr=False)
@@ -50,37 +50,40 @@ class LinearRanker(BaseLinearRanker):
         "domination", "squared-hinge", "hinge", "logistic", "exponential", "listnet", or a
         ``leanrank.losses.base.Loss`` of your own.
     penalty : {"l1", "l2", "elastic-net", "groups"} or Penalty, default="l1"
-        A ``leanrank.penalties.base.Penalty`` of your own is taken ``alpha`` times.
+        A ``leanrank.penalties.base.Penalty`` of your own is multiplied by ``alpha``.
     solver : {"newton", "proximal", "cutting-plane", "bound-cd"} or Solver, default="newton"
-        What a solver needs of loss and penalty is checked before any work.
+        Raises an error before the first iteration if the loss or the penalty lacks an operation
+        that the solver needs.
     alpha : float, default=0.01
-        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
     l1_ratio : float, optional
-        For "elastic-net" (0.5 by default) and "groups" (1): 1 has no ℓ2² part, 0 no other.
+        For "elastic-net" (0.5 by default) and "groups" (1 by default): the share of the penalty
+        that is not ℓ2². With 1 there is no ℓ2² part, with 0 nothing else.
     groups : array-like, optional
         For "groups": a name or number per feature.
     group_ratio : float, optional
-        For "groups" and curves: share of the groups' norms, 0.5 by default; the rest is ℓ1.
+        For "groups" and curves: share of the norms of the groups, 0.5 by default; the rest is ℓ1.
     normalize : {"query", "term", "none"}, default="query"
         What each query's loss is divided by, so that alpha carries over between data sizes: its
         number of terms (pairs, or documents that should win), the terms of all queries, or nothing.
     penalty_factors : array-like or dict by feature, optional
-        One factor per feature: 0 = always in, inf = never.
+        One factor per feature: 0 leaves the feature unpenalised, inf leaves it out.
     signs : array-like, dict by feature or int, optional
         One of −1, 0, 1 per feature, or one for all: 1 forbids negative weights, −1 positive ones.
     curves : int, "auto" or dict, optional
         Learn a piecewise linear curve per feature instead of a weight: the number of segments,
         cut at quantiles of the training documents. "auto" is 8, or fewer for few documents; a
-        dict has the number or the knots of some features, ``{"age": [0, 7, 365]}``. The
-        penalty then counts features: ``group_ratio`` is the share of the norm of each curve. NaN
-        is a missing value, and no feature needs scaling.
+        dict has the number or the knots of some features, ``{"age": [0, 7, 365]}``. Each curve is
+        a group of the penalty, so that whole features enter or stay out. NaN is a missing value,
+        and no feature needs scaling.
     monotone : array-like, dict by feature or int, optional
-        For curves, one of −1, 0, 1 per feature, or one for all: 1 is a curve that never falls, −1
-        one that never rises.
+        For curves, one of −1, 0, 1 per feature, or one for all: with 1 a curve never falls, with
+        −1 it never rises.
     pairs : list of pairs of features or int, optional
-        Beside curves, surfaces of two features: ``[("bm25", "age")]``, or how many of those that
-        promise most where the curves at ``alpha`` end. Each has four weights, a group of their own.
-        A monotone feature has none.
+        Surfaces of two features in addition to the curves: a list such as ``[("bm25", "age")]``, or
+        their number; then the curves are fitted at ``alpha`` first, and the pairs with the largest
+        gain by one Newton step are taken. Each surface has four weights, which form a group. A
+        monotone feature has no surface.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=1000
@@ -92,20 +95,20 @@ class LinearRanker(BaseLinearRanker):
     verbose : int, default=0
         1 prints a line of progress per step.
     callback : callable, optional
-        Called with a dict after every iteration.
+        Called with each entry of the history.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        With curves, the rises of all segments and the values of missing features; then four
-        weights per pair.
+        With curves, the rises of all segments and the values of missing features, followed by four
+        weights per surface.
     ramps_ : RampColumns, SurfaceColumns or None
         The knots of curves, and which feature each entry of ``coef_`` belongs to.
     dual_gap_ : float
         Relative duality gap: the optimum is at least ``objective_ · (1 − dual_gap_)``. With
-        unpenalised features that holds for models with the same weights in those; for a model with
-        others, r_j·|difference| per such feature is to be subtracted, where the gradient r_j left
-        in it is at most ``tol`` times ‖x_j‖·‖g‖ at the start.
+        unpenalised features this bound holds for models with the same weights in these features.
+        For other models, subtract r_j·|difference of the weights| for each of them; the remaining
+        gradient r_j is at most ``tol`` times ‖x_j‖·‖g‖ at the start.
     objective_ : float
         Loss plus penalty at ``coef_``. For curves of float32 features the gap is that of values
         among the knots rounded to float32.
@@ -153,7 +156,7 @@ class LinearRanker(BaseLinearRanker):
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss decides
     _fits_on_cluster = True
-    _constraints: ClassVar[Constraints] = {"penalty": [words(*NAMED), Penalty]}
+    _constraints: ClassVar[Constraints] = {"penalty": [one_of(*NAMED), Penalty]}
     _used_with: ClassVar[Uses] = {
         **dict.fromkeys(("monotone", "pairs"), ("curves", None)),
         "l1_ratio": ("penalty", ("elastic-net", "groups")),
@@ -166,15 +169,15 @@ class LinearRanker(BaseLinearRanker):
         return get_loss(self.loss, **{name: getattr(self, name) for name in self._loss_options})
 
     def _with_margins(self, labels: Labels) -> Labels:
-        """Return the labels with the margins that the ranker asks for."""
+        """Return the labels with the margins between levels; here there are none."""
         return labels
 
     def _make_problem(
         self, X: Matrix | Design | Shards, labels: Labels, executor: Executor | None = None
     ) -> Problem:
-        """Join features and labels, rows grouped by query, with the loss.
+        """Return the problem of features and labels, rows grouped by query, with the loss.
 
-        Where X is in parts, so are the labels. With curves, the knots are found first.
+        With curves, the knots are chosen first. On Dask, the workers hold the labels.
         """
         loss, executor = self._make_loss(), executor or make_executor(self.n_jobs)
         self.ramps_ = None
@@ -230,18 +233,18 @@ class LinearRanker(BaseLinearRanker):
         )
 
     def _make_solver(self) -> Solver:
-        """Return the solver; ``tol`` and ``max_iter`` tell it when to stop."""
+        """Return the solver; ``_solve`` sets ``tol``, ``max_iter`` and ``callback``."""
         return self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))()
 
     def _per_feature(self, n_features: int) -> tuple[Any, Any]:
-        """Return ``penalty_factors`` and ``signs`` as arrays, where they are given."""
+        """Return ``penalty_factors`` and ``signs`` as arrays; None for one that is not given."""
         return (
             self._by_feature("penalty_factors", n_features, 1.0),
             self._by_feature("signs", n_features, 0.0),
         )
 
     def _solve(self, problem: Problem, alpha: float, w: FloatArray | None = None) -> Solution:
-        """Solve a problem at a strength, from weights w or from zero."""
+        """Solve a problem at one strength, starting from weights w or from zero."""
         solver = replace(
             self._make_solver(),
             tol=self.tol,
@@ -253,7 +256,7 @@ class LinearRanker(BaseLinearRanker):
     def _solve_path(
         self, problem: Problem, grid: FloatArray, w: FloatArray | None = None
     ) -> list[Solution]:
-        """Solve a problem at several strengths, each started where the last one ended."""
+        """Solve a problem at several strengths, each started from the previous solution."""
         solutions = []
         for alpha in grid.tolist():
             solutions.append(self._solve(problem, alpha, None if w is None else w.copy()))

@@ -1,4 +1,4 @@
-"""Rankers that take one step per drawn pair, or a few: SPD, PAMIR, RSRank and LCRA."""
+"""Rankers that learn from pairs drawn at random: SPD, PAMIR, RSRank and LCRA."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leanrank.errors import InputError, warn
 from leanrank.losses import pair_loss
 from leanrank.losses.base import Labels
 from leanrank.rankers import parameters
-from leanrank.rankers.parameters import Constraints, Uses, fixed, words
+from leanrank.rankers.parameters import Constraints, Uses, fixed, one_of
 from leanrank.rankers.stochastic import StochasticRanker
 from leanrank.solvers.sampling import coregularised, pair_descent
 from leanrank.solvers.sampling.coregularised import ViewedBlock, ViewedState
@@ -23,7 +23,7 @@ from leanrank.solvers.sampling.pair_descent import SCHEDULES, PairBlock, PairRul
 
 @dataclass(eq=False, repr=False)
 class SampledPairRanker(StochasticRanker):
-    """A ranker whose pass is ``n_steps`` steps, each on one drawn pair."""
+    """A ranker whose passes are ``n_steps`` steps, each on one pair drawn at random."""
 
     _state_type: ClassVar[type] = PairState
 
@@ -45,13 +45,13 @@ class SampledPairRanker(StochasticRanker):
     def _rule(self, block: PairBlock) -> PairRule:
         """Return the parameters of a step."""
         eta0 = self.eta0
-        if eta0 is None:  # one step roughly corrects the largest pair
+        if eta0 is None:  # the first step about corrects the largest pair
             largest = pair_descent.largest_pair(block, block.index)
             eta0 = rate_for(pair_loss(self.loss).pair_steepness * largest)
         return PairRule(self.loss, SCHEDULES.index(self.learning_rate), float(eta0))
 
     def _averages(self) -> bool:
-        """Whether the model is the average of the weights over the later steps."""
+        """Return whether the model is the average of the weights over the later steps."""
         return bool(getattr(self, "average", False))
 
     def _begin(self, block: PairBlock, n_features: int, seed: int, n_passes: int) -> PairState:
@@ -64,34 +64,33 @@ class SampledPairRanker(StochasticRanker):
 
 
 def rate_for(size: float) -> float:
-    """Return the rate for pairs of a squared norm, finite even for the smallest features."""
+    """Return the learning rate for a squared norm of pairs; finite even if it is tiny."""
     return 1.0 / max(size, 1e-300) if size > 0.0 else 1.0
 
 
 def check_pegasos(learning_rate: str, l2: float) -> None:
-    """Reject a schedule that would divide by zero."""
+    """Reject the Pegasos schedule without an ℓ2 penalty, where it divides by zero."""
     if learning_rate == "pegasos" and not l2 > 0.0:
         raise InputError("learning_rate='pegasos' needs an ℓ2 penalty: give alpha, l1_ratio=0")
 
 
 @dataclass(eq=False, repr=False)
 class SPD(SampledPairRanker):
-    """Stochastic pairwise descent (Sculley 2009): a step for each pair drawn by index.
+    """Stochastic pairwise descent (Sculley 2009): one step per pair, drawn by an index.
 
-    The cost of a step does not depend on how many documents there are, only on the features of the
-    two that were drawn. The optimum that the steps approach is that of the mean loss over pairs
-    plus the penalty; see the objective in the documentation.
+    The time of a step depends on the features of the two documents only, not on the number of
+    documents. The steps approach the minimum of the mean loss over pairs plus the penalty.
 
     Parameters
     ----------
     alpha : float, default=1e-3
         Strength of the penalty.
     l1_ratio : float, default=0.0
-        0 is the ℓ2² penalty, 1 the ℓ1 penalty, which makes weights exactly zero.
+        Share of the ℓ1 penalty: 0 is ℓ2²; 1 is ℓ1, which makes weights exactly zero.
     loss : str, default="hinge"
-        "hinge", "squared-hinge", "squared" or "logistic".
+        Loss of a pair: "hinge", "squared-hinge", "squared" or "logistic".
     sampling : {"pairs", "queries"}, default="pairs"
-        Every pair is equally likely; or every query is, and then its pairs are.
+        "pairs": every pair is equally likely. "queries": every query is, then each of its pairs.
     n_steps : int, default=100_000
         Pairs per pass.
     epochs : int, default=1
@@ -103,16 +102,17 @@ class SPD(SampledPairRanker):
     truncate_every : int, default=1000
         Steps between truncations by the ℓ1 penalty; longer intervals leave fewer features.
     average : bool, optional
-        Whether the model is the average over about the later half of the steps, which converges
-        faster. By default it is, unless there is an ℓ1 penalty: an average has no zeros.
+        Whether the model is the average of the weights over about the later half of the steps,
+        which converges faster. By default it is, unless there is an ℓ1 penalty: an average has no
+        zeros.
     random_state : int, RandomState or None, default=0
-        The same seed gives the same model on any machine, whatever the order of the rows.
+        Seed. The same seed gives the same model, whatever the order of the rows.
     measure, convention : str, default="ndcg@10", "standard"
         Measure that selects the best pass on validation data.
     patience : int, optional
         Passes without improvement after which to stop; needs validation data.
     warm_start : bool, default=False
-        Continue from the state of the last fit.
+        Continue from the state of the last fit, with the same parameters of the steps.
     verbose : int, default=0
         1 prints a line of progress per step.
     callback : callable, optional
@@ -140,7 +140,7 @@ class SPD(SampledPairRanker):
         if l1 == 0.0:
             parameters.reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
         if l1 > 0.0 and self.average:
-            raise InputError("average=True leaves no weight at zero: give it or l1_ratio")
+            raise InputError("average=True leaves no weight at zero: leave it or l1_ratio out")
         check_pegasos(self.learning_rate, l2)
         return super()._rule(block)._replace(l2=l2, l1=l1, every=int(self.truncate_every))
 
@@ -153,24 +153,25 @@ class PAMIR(SampledPairRanker):
     """Passive-aggressive ranking (Grangier & Bengio 2008) in its linear, single-query form.
 
     Each step draws a query, a document of it and one of a lower level. If the first does not lead
-    by 1, the weights make the smallest move that achieves it, limited by C: the minimiser of
-    ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)). A step costs the features of the two.
+    by 1, the weights change as little as possible so that it does, limited by C: to the minimiser
+    of ½‖w − w₀‖² + C·max(0, 1 − w·(x⁺ − x⁻)).
 
     Parameters
     ----------
     C : float, default=0.01
         Aggressiveness: the largest step for one pair. Use less for noisy labels.
     sampling : {"queries", "pairs"}, default="queries"
-        Every query is equally likely, and then its pairs are, as published; or every pair is.
+        "pairs": every pair is equally likely. "queries": every query is, then each of its pairs.
+        "queries" is as published.
     n_steps : int, default=100_000
         Pairs per pass.
     epochs : int, default=1
-        Passes; the model is measured on validation data after each, and the best is kept.
+        Passes; the model is measured on validation data after each.
     average : bool, default=False
         Whether the model is the average of the weights over about the later half of the steps,
         which depends less on the last pairs. Not in the paper.
     random_state : int, RandomState or None, default=0
-        The same seed gives the same model, whatever the order of the rows.
+        Seed. The same seed gives the same model, whatever the order of the rows.
     measure, convention : str, default="ndcg@10", "standard"
         Measure that selects the best pass on validation data.
     patience : int, optional
@@ -192,7 +193,7 @@ class PAMIR(SampledPairRanker):
     True
     """
 
-    _takes_preferences: ClassVar[bool] = True  # rejected when pairs are indexed
+    _takes_preferences: ClassVar[bool] = True  # indexing the pairs rejects them, with a message
 
     C: float = 0.01
     _: KW_ONLY
@@ -210,22 +211,26 @@ class PAMIR(SampledPairRanker):
 class RSRank(SampledPairRanker):
     """Robust sparse ranking (Sun et al. 2009): importance-weighted pairs, truncated gradients.
 
-    The weight of a pair is what the measure loses when documents of its levels are swapped in the
-    ideal ranking. Every ``truncate_every`` steps, weights of at most ``ceiling`` are
-    soft-thresholded by the gravity accumulated since.
+    Pairs are weighed by the change of NDCG when their documents are swapped. Every
+    ``truncate_every`` steps, weights of at most ``ceiling`` are soft-thresholded by the ℓ1 penalty
+    of these steps.
 
     Parameters
     ----------
     alpha : float, default=1e-3
-        Gravity: the strength of the ℓ1 penalty beside the mean weighted loss of a pair.
+        Strength of the ℓ1 penalty (the gravity of the paper), relative to the mean weighted loss of
+        a pair.
     importance : "ndcg", None or array of shape (levels, levels), default="ndcg"
-        Weight of a pair by its levels; an array has the lowest level first, the winner's in rows.
+        Weight of a pair by its two levels. "ndcg": the change of NDCG when two documents of these
+        levels are swapped in the ideal ranking. An array: one row per level of the winner, lowest
+        level first.
         The weights are divided by their mean over pairs, so alpha does not depend on their scale.
-    loss : {"hinge", "squared-hinge", "squared", "logistic"}, default="hinge"
+    loss : str, default="hinge"
+        Loss of a pair: "hinge", "squared-hinge", "squared" or "logistic".
     sampling : {"pairs", "queries"}, default="queries"
-        Which pairs are equally likely; see ``SPD``.
+        "pairs": every pair is equally likely. "queries": every query is, then each of its pairs.
     truncate_every : int, default=1000
-        θ, the steps between truncations.
+        θ, the steps between truncations; longer intervals leave fewer features.
     ceiling : float, default=inf
         τ: larger weights are not truncated.
     n_steps : int, default=100_000
@@ -256,7 +261,7 @@ class RSRank(SampledPairRanker):
     truncate_every: int = 1000
     ceiling: float = np.inf
 
-    _constraints: ClassVar[Constraints] = {"learning_rate": [words("optimal", "constant")]}
+    _constraints: ClassVar[Constraints] = {"learning_rate": [one_of("optimal", "constant")]}
 
     def _rule(self, block: PairBlock) -> PairRule:
         rule, every = super()._rule(block), int(self.truncate_every)
@@ -267,10 +272,11 @@ class RSRank(SampledPairRanker):
 class LCRA(SampledPairRanker):
     """Large-scale co-regularised ranking (Tsivtsivadze et al. 2012), LCRA-k-l.
 
-    The features are split into views. Each step draws ``n_labeled`` pairs of labelled documents, on
-    which every view learns by itself as in ``SPD``, and ``n_unlabeled`` pairs of unlabelled
-    documents of a query, on which the views' scores are pulled together. Prediction is the mean
-    over the views, and so one linear function. With ``mu=0`` it is SPD-MV, with one view SPD.
+    The features are split into views, each with a linear function. Each step draws ``n_labeled``
+    pairs of labelled documents, from which every view learns as in ``SPD``, and ``n_unlabeled``
+    pairs of unlabelled documents of a query, on which the views are penalised for different scores.
+    The model is the mean of the views, again a linear function. ``mu=0`` gives SPD-MV, and a single
+    view SPD.
 
     Unlabelled documents have the label NaN.
 
@@ -279,16 +285,18 @@ class LCRA(SampledPairRanker):
     alpha : float, default=1e-3
         λ, the strength of the ℓ2² penalty.
     mu : float, default=0.01
-        μ, the strength of the agreement.
-    n_labeled, n_unlabeled : int
-        k and l: pairs per step.
+        μ, the strength of the penalty on different scores.
+    n_labeled, n_unlabeled : int, default=1, 10
+        k and l, the numbers of labelled and unlabelled pairs per step.
     views : int or sequence of sequences, default=2
         Number of views, to which features are assigned at random; or the features of each view,
         by name or by number.
-    loss : {"hinge", "squared", "squared-hinge", "logistic"}, default="hinge"
-        Loss of labelled pairs, summed over the pairs of a step, as published.
+    loss : str, default="hinge"
+        Loss of a labelled pair: "hinge", "squared-hinge", "squared" or "logistic"; summed over the
+        pairs of a step, as published.
     sampling : {"pairs", "queries"}, default="pairs"
-        How labelled pairs are drawn; unlabelled ones are all equally likely.
+        "pairs": every labelled pair is equally likely. "queries": every query is, then each of its
+        labelled pairs. Unlabelled pairs are always equally likely.
     n_steps : int, default=100_000
         Steps per pass.
     epochs : int, default=1
@@ -296,9 +304,9 @@ class LCRA(SampledPairRanker):
     learning_rate : {"optimal", "pegasos", "constant"}, default="optimal"
         The rate of step t: η₀/(1 + α η₀ t), 1/(α t), or η₀.
     eta0 : float, optional
-        η₀; by default set from the norm of the pairs of each view.
+        η₀; by default set for each view from the norm of its pairs.
     average : bool, default=True
-        Whether the model is the average over about the later half of the steps.
+        Whether the model is the average of the weights over about the later half of the steps.
     random_state, measure, convention, patience, warm_start, verbose, callback
         As for ``SPD``.
 
@@ -335,7 +343,7 @@ class LCRA(SampledPairRanker):
     def _block(self, data: RankingData, labels: Labels) -> ViewedBlock:
         return coregularised.make_viewed_block(data.X, labels, over=self.sampling)
 
-    def _begin(  # type: ignore[override]  # the block is the one that _block made
+    def _begin(  # type: ignore[override]  # the block is from _block
         self, block: ViewedBlock, n_features: int, seed: int, n_passes: int
     ) -> ViewedState:
         for name in parameters.changed(self, ["mu", "n_unlabeled"] if block.hidden is None else []):
@@ -360,7 +368,7 @@ class LCRA(SampledPairRanker):
             return coregularised.random_views(n_features, int(self.views), seed)
         listed = list(self.views)
         if not listed or any(isinstance(view, str) or not np.iterable(view) for view in listed):
-            raise InputError(f"views={self.views!r} must be a number or lists of features")
+            raise InputError(f"views={self.views!r} must be a number or a list of lists")
         names = getattr(self, "feature_names_in_", None)
         member = np.zeros((len(listed), n_features))
         for row, view in zip(member, listed, strict=True):

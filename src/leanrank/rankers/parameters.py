@@ -1,8 +1,8 @@
 """Constraints of the parameters of rankers, early stopping and progress.
 
-A parameter means the same wherever it occurs, in the terms of scikit-learn's constraints. A class
-whose own is narrower or wider says so in ``_constraints``; a parameter that only some
-values of another make use of is in ``_used_with``. Both add to those of the classes above.
+A parameter has the same constraint in all rankers, in the terms of scikit-learn. A class with
+another constraint has it in ``_constraints``; parameters that are used only with some values of
+another one are in ``_used_with``. Both tables add to those of the base classes.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ Constraints: TypeAlias = dict[str, list[Any]]
 Uses: TypeAlias = Mapping[str, tuple[str, tuple[str, ...] | None]]
 
 
-class Words(StrOptions):
-    """The constraint of a few words; messages list them in order."""
+class OneOf(StrOptions):
+    """The constraint of a choice among strings; messages list them in alphabetical order."""
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(repr, sorted(self.options)))}"
 
 
-def words(*allowed: str) -> Words:
-    """Return the constraint of a few words."""
-    return Words(set(allowed))
+def one_of(*allowed: str) -> OneOf:
+    """Return the constraint of a choice among strings."""
+    return OneOf(set(allowed))
 
 
-def whole(low: int = 1) -> Interval:
-    """Return the constraint of whole numbers from ``low`` on."""
+def whole_number(low: int = 1) -> Interval:
+    """Return the constraint of whole numbers of at least ``low``."""
     return Interval(Integral, low, None, closed="left")
 
 
 NUMBER = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
-SHARE = Interval(Real, 0, 1, closed="both")
-SWITCH = "boolean"
-SEVERAL = "array-like"
+FRACTION = Interval(Real, 0, 1, closed="both")
+BOOLEAN = "boolean"
+ARRAY = "array-like"
 
 _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([NUMBER], "alpha coef0 margin_scale mu rho"),
@@ -68,55 +68,55 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([Interval(Real, 0, None, closed="both")], "ceiling"),
     ([Interval(Real, 0, 1e150, closed="both")], "radius"),
     ([POSITIVE, None], "eta0 gamma lipschitz"),
-    ([SHARE, None], "group_ratio l1_ratio"),
+    ([FRACTION, None], "group_ratio l1_ratio"),
     ([Real, None], "max_cost"),
-    ([whole()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
-    ([whole(0)], "n_unlabeled"),
-    ([whole(), SEVERAL], "views"),
-    ([whole(), None], "candidates max_features n_thresholds patience"),
+    ([whole_number()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
+    ([whole_number(0)], "n_unlabeled"),
+    ([whole_number(), ARRAY], "views"),
+    ([whole_number(), None], "candidates max_features n_thresholds patience"),
     ([Integral, None], "n_jobs"),
-    ([whole(), words("auto")], "n_features_to_select n_folds"),
-    ([whole(0), words("auto")], "max_pairs"),
-    ([whole(0), SEVERAL, None], "pairs"),
+    ([whole_number(), one_of("auto")], "n_features_to_select n_folds"),
+    ([whole_number(0), one_of("auto")], "max_pairs"),
+    ([whole_number(0), ARRAY, None], "pairs"),
     ([Integral, str, Mapping, None], "curves"),
-    ([SWITCH], "relative shuffle warm_start"),
-    ([SWITCH, None], "average"),
-    ([SWITCH, Integral], "verbose"),
-    ([words("range", "paper")], "bound"),
-    ([words("linear", "poly", "rbf", "precomputed")], "kernel"),
-    ([words("total", "per_step")], "l1"),
-    ([words("optimal", "pegasos", "constant")], "learning_rate"),
-    ([words("standard", "low")], "memory"),
-    ([words("pre", "back")], "fitting"),
-    ([words("query", "term", "none")], "normalize"),
-    ([words("feature", "uniform")], "rates"),
-    ([words("progress", "always", "never")], "repeats"),
-    ([words("best", "1se")], "rule"),
+    ([BOOLEAN], "relative shuffle warm_start"),
+    ([BOOLEAN, None], "average"),
+    ([BOOLEAN, Integral], "verbose"),
+    ([one_of("range", "paper")], "bound"),
+    ([one_of("linear", "poly", "rbf", "precomputed")], "kernel"),
+    ([one_of("total", "per_step")], "l1"),
+    ([one_of("optimal", "pegasos", "constant")], "learning_rate"),
+    ([one_of("standard", "low")], "memory"),
+    ([one_of("pre", "back")], "fitting"),
+    ([one_of("query", "term", "none")], "normalize"),
+    ([one_of("feature", "uniform")], "rates"),
+    ([one_of("progress", "always", "never")], "repeats"),
+    ([one_of("best", "1se")], "rule"),
     ([str], "select_by"),
-    ([words("pairs", "queries")], "sampling"),
-    ([words("label", "gain", "gains")], "target"),
+    ([one_of("pairs", "queries")], "sampling"),
+    ([one_of("label", "gain", "gains")], "target"),
     ([str, Convention], "convention"),
     ([str, Measure], "measure"),
     ([callable, None], "callback"),
     (["random_state"], "random_state"),
-    ([SEVERAL], "alphas"),
-    ([SEVERAL, None], "categories"),
-    ([str, SEVERAL], "gain"),
-    ([str, SEVERAL, None], "importance"),
-    ([words("scaled"), None], "margin"),
-    ([SEVERAL, Mapping, None], "costs penalty_factors"),
-    ([Integral, SEVERAL, Mapping, None], "monotone signs"),
+    ([ARRAY], "alphas"),
+    ([ARRAY, None], "categories"),
+    ([str, ARRAY], "gain"),
+    ([str, ARRAY, None], "importance"),
+    ([one_of("scaled"), None], "margin"),
+    ([ARRAY, Mapping, None], "costs penalty_factors"),
+    ([Integral, ARRAY, Mapping, None], "monotone signs"),
 )
 CONSTRAINTS: Constraints = {name: kinds for kinds, names in _NAMES for name in names.split()}
 
 
 def fixed(value: Any) -> Any:
-    """Return the field of a parameter that a system fixes."""
+    """Return the dataclass field of a parameter with a fixed value, which is not an argument."""
     return field(default=value, init=False)
 
 
 def check_parameters(ranker: Any) -> None:
-    """Reject a parameter of the wrong kind, and one that has no effect beside another.
+    """Reject parameters of the wrong kind, and parameters without effect.
 
     >>> from leanrank.rankers import RankRLS, SparseRank
     >>> check_parameters(RankRLS(alpha=-1))
@@ -129,7 +129,7 @@ def check_parameters(ranker: Any) -> None:
     kind, given = type(ranker), vars(ranker)
     constraints, used_with = merged(kind, "_constraints"), merged(kind, "_used_with")
     for name, value in given.items():
-        for other, allowed in ((bool, SWITCH), (Mapping, Mapping)):  # not numbers or lists
+        for other, allowed in ((bool, BOOLEAN), (Mapping, Mapping)):  # not numbers or lists
             if isinstance(value, other) and allowed not in constraints.get(name, [allowed]):
                 raise InputError(f"{name}={value!r} must not be a {other.__name__}")
     try:
@@ -145,7 +145,7 @@ def check_parameters(ranker: Any) -> None:
 
 
 def merged(kind: type, table: str) -> dict[str, Any]:
-    """Return the entries of a table of a class and of those above it."""
+    """Return the entries of a table in a class and its base classes."""
     out: dict[str, Any] = {}
     for each in reversed(kind.__mro__):
         out |= vars(each).get(table, {})
@@ -167,7 +167,7 @@ def reject_unused(ranker: Any, names: Iterable[str], because: str) -> None:
 
 
 def changed(ranker: Any, names: Iterable[str]) -> list[str]:
-    """Return the parameters that differ from their defaults; a system may have fixed some.
+    """Return those of some parameters that differ from their defaults; others are ignored.
 
     >>> from leanrank.rankers import SPD
     >>> changed(SPD(average=True), ["average", "loss"])
@@ -185,7 +185,7 @@ def _defaults(kind: type) -> dict[str, str]:
 
 
 def seed_of(random_state: Any) -> int:
-    """Draw a seed from a ``random_state``: a number, a RandomState, or None for another each time.
+    """Draw a seed from a number or a RandomState; from None, another one on every call.
 
     >>> seed_of(0)
     209652396
@@ -194,9 +194,9 @@ def seed_of(random_state: Any) -> int:
 
 
 def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
-    """Return the column of a feature that a parameter gives by name, or by column from 0.
+    """Return the column of a feature that is given by name or by column, counted from 0.
 
-    Without names, ``f1`` is the first.
+    Without names, the first feature is ``f1``. ``of`` is the parameter, for messages.
 
     >>> feature_number("bm25", 2, ["age", "bm25"], "signs"), feature_number("f1", 2, None, "signs")
     (1, 0)
@@ -217,7 +217,7 @@ def feature_number(feature: Any, n_features: int, names: Any, of: str) -> int:
 
 
 def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -> Any:
-    """Return values as an array; a dict is by feature, and leaves the others at ``rest``.
+    """Return values as an array; features that a dict does not contain get ``rest``.
 
     >>> by_feature("signs", {"bm25": 1}, 3, ["age", "bm25", "spam"], 0.0).tolist()
     [0.0, 1.0, 0.0]
@@ -236,7 +236,7 @@ def by_feature(of: str, values: Any, n_features: int, names: Any, rest: float) -
 
 @dataclass(eq=False, repr=False)
 class Rounds:
-    """A ranker that learns in rounds or passes; validation data choose the best one."""
+    """The parameters of a ranker that learns in rounds or passes and can stop early."""
 
     _takes_validation: ClassVar[bool] = True
 
@@ -249,22 +249,22 @@ class Rounds:
 
 
 class BestSoFar:
-    """The best model of a run by the measure of the ranker, and early stopping.
+    """The best model of a run by the ranker's measure, and early stopping.
 
     Parameters
     ----------
     ranker : estimator
-        With ``measure``, ``convention`` and ``patience``: passes or rounds without a better model
-        after which to stop.
+        Has ``measure``, ``convention`` and ``patience``, the number of passes or rounds without a
+        better model after which to stop.
     held_out : RankingData, optional
         Validation data.
 
     Attributes
     ----------
     at : int
-        The pass or round of the best model; 0 while there is none.
+        The pass or round of the best model; 0 if there is none yet.
     model : object
-        The best model; None while there is none.
+        The best model; None if there is none yet.
 
     Examples
     --------
@@ -303,19 +303,19 @@ class BestSoFar:
         return mean_of(self.judge.per_query(self.held_out, scores)[self.measure])
 
     def update(self, at: int, value: float, model: Any) -> bool:
-        """Record the measure of pass ``at``, None for an empty model; return whether to stop."""
+        """Record a model, None if it is empty, and its measure; return whether to stop."""
         if np.isnan(value):
             raise InputError(
                 f"{self.measure} is not defined on any query of the validation data: give others"
             )
         if model is not None and self.sign * value > self.quality:
             self.quality, self.at, self.model = self.sign * value, at, model
-        # a threshold for the whole run may keep the model empty for a while
+        # with a threshold for the whole run, the model may be empty in the first passes
         return self.patience is not None and self.at > 0 and at - self.at >= self.patience
 
 
 def record(ranker: Any, entry: dict[str, Any]) -> None:
-    """Append an entry to ``history_`` and report it."""
+    """Append an entry to ``history_``, and report it."""
     ranker.history_.append(entry)
     report(ranker, entry)
 

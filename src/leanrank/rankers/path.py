@@ -1,4 +1,4 @@
-"""Rankers with weights, and their regularisation paths, from the emptiest model to the fullest."""
+"""Linear rankers and their regularisation paths, from strong penalties to weak ones."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
 _LAST_MODEL: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Of each ranker with curves: what its last prediction was made with. Building it takes longer than
+"""The model of the last prediction of each ranker with curves. Building it takes longer than
 scoring a request."""
 
 
 class BaseLinearRanker(BaseRanker):
-    """A ranker whose score is a weighted sum of the features, or of their ramps.
+    """A ranker whose score is a weighted sum of the features or of their ramps.
 
     A subclass defines ``_learn``, which sets ``coef_``.
 
@@ -50,7 +50,7 @@ class BaseLinearRanker(BaseRanker):
     _has_strength: ClassVar[bool] = False  # whether ``alpha`` gives a path of models
 
     coef_: FloatArray
-    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, what ``coef_`` weighs
+    ramps_: RampColumns | SurfaceColumns | None = None  # with curves, the columns of ``coef_``
     history_: list[dict[str, Any]]
     n_iter_: int
     dual_gap_: float
@@ -65,7 +65,7 @@ class BaseLinearRanker(BaseRanker):
         return weighted_sums(X, self.coef_[support], support)
 
     def _curves_model(self) -> Model:
-        """Return the model of the curves, made again only when the weights have changed."""
+        """Return the model of the curves; it is built again only when the weights have changed."""
         found = _LAST_MODEL.get(self)
         if found is None or found[0] is not self.ramps_ or not np.array_equal(found[1], self.coef_):
             made = weights_model(self.coef_, self.ramps_, feature_names=self._names())
@@ -87,22 +87,26 @@ class BaseLinearRanker(BaseRanker):
         convention: str = "standard",
         **options: Any,
     ) -> Path:
-        """Solve for a descending sequence of alphas, each started where the last one ended.
+        """Solve for a descending sequence of alphas, each started from the previous solution.
 
         Parameters
         ----------
         X, y, qid : as for fit
         alphas : iterable of float, optional
-            Instead of ``n_alphas`` values from alpha_max, the smallest alpha with an empty model,
-            down to ``alpha_min_ratio`` times it. Needed without an ℓ1 penalty.
-        n_alphas : int
-        alpha_min_ratio : float
+            The strengths; required without an ℓ1 penalty. By default ``n_alphas`` values, evenly
+            spaced on a logarithmic scale.
+        n_alphas : int, default=50
+            Number of strengths, from ``alpha_max``, the smallest alpha with an empty model, down.
+        alpha_min_ratio : float, default=1e-3
+            The smallest strength as a share of ``alpha_max``.
         validation : RankingData or (X, y, qid), optional
-            Where to measure each model.
+            Data on which each model is measured.
         measures : sequence of str
-        convention : str
+            Measures on the validation data.
+        convention : str, default="standard"
+            Convention of the measures.
         **options
-            What else ``fit`` takes.
+            Further arguments of ``fit``.
 
         Returns
         -------
@@ -139,19 +143,19 @@ class BaseLinearRanker(BaseRanker):
     def _path(
         self, data: RankingData, labels: Labels, alphas: Iterable[float] | None, **grid: Any
     ) -> tuple[FloatArray, list[Solution]]:
-        """Return descending alphas, as given or as ``alpha_grid`` spaces them, and solutions."""
+        """Return the alphas, given or from ``alpha_grid``, in descending order, and solutions."""
         raise AssertionError(f"{type(self).__name__} must define _path")
 
     @property
     def n_features_(self) -> int:
-        """How many features the model uses."""
+        """Number of features in the model."""
         check_is_fitted(self, "coef_")
         used = self.coef_.nonzero()[0] if self.ramps_ is None else self.ramps_.used(self.coef_)
         return len(used)
 
     @property
     def curves_(self) -> dict[str, Curve]:
-        """What each feature in use adds to a score, by its name."""
+        """The curve of each feature in use, by name: its contribution to a score."""
         model = self.to_model()
         return {feature_name(at, self._names()): curve for at, curve in model.curves.items()}
 
@@ -179,12 +183,13 @@ class Path:
     dual_gaps, objectives : array
         The certificate of each model.
     n_iters : array
+        Iterations of each model.
     measures : dict of str to array
         Each measure of each model on the validation data; NaN for one that ranks nothing.
     ramps : RampColumns or None
-        With curves, what ``coefs`` weigh.
+        With curves, the columns of ``coefs``.
     template : ranker or None
-        What the path was made with: it knows the features, and has no weights.
+        The ranker that made the path: it has the features, but no weights.
 
     Examples
     --------
@@ -211,19 +216,19 @@ class Path:
 
     @property
     def n_selected(self) -> IntArray:
-        """How many features each model uses."""
+        """Number of features in each model."""
         if self.ramps is None:
             return np.count_nonzero(self.coefs, axis=1)
         return np.array([len(self.ramps.used(w)) for w in self.coefs], dtype=np.int64)
 
     @property
     def n_features(self) -> int:
-        """How many features there are."""
+        """Number of features of the data."""
         return self.coefs.shape[1] if self.ramps is None else len(self.ramps.knots)
 
     @property
     def weights(self) -> FloatArray:
-        """The weight of each feature in each model, or the height of its curve."""
+        """The weight of each feature in each model; with curves, their heights."""
         if self.ramps is None:
             return self.coefs
         heights = np.zeros((len(self), self.n_features))
@@ -233,12 +238,12 @@ class Path:
         return heights
 
     def ranker(self, which: int | str | None = None) -> Any:
-        """Return a fitted ranker: one of the path, by its position or as a measure prefers it.
+        """Return a fitted ranker of the path, by its position or the best by a measure.
 
-        Without an argument, the first measure decides.
+        The default is the best by the first measure.
         """
         if self.template is None:
-            raise InputError("the path was put together by hand and has no ranker: take model()")
+            raise InputError("this Path was made without a ranker: use model()")
         at = self._position(which)
         ranker = copy(self.template).set_params(alpha=float(self.alphas[at]))
         ranker.coef_ = self.coefs[at].copy()
@@ -249,7 +254,7 @@ class Path:
         return ranker
 
     def model(self, which: int | str | None = None, **more: Any) -> Model:
-        """Return one of the models, chosen as in ``ranker``; ``more`` are parameters of a model."""
+        """Return a model of the path, chosen as in ``ranker``; ``more`` are fields of Model."""
         if self.template is not None and not more:
             return self.ranker(which).to_model()
         return weights_model(self.coefs[self._position(which)], self.ramps, **more)
@@ -273,9 +278,9 @@ class Path:
         return "\n".join(lines)
 
     def best(self, measure: str | None = None) -> int:
-        """Return the position of the model that a measure prefers, the sparsest among equals.
+        """Return the position of the best model by a measure, the sparsest among equals.
 
-        A model without features is never preferred.
+        A model without features is never the best.
         """
         if not self.measures:
             raise InputError("the path was not measured: give validation= to path()")
@@ -291,9 +296,9 @@ class Path:
 
 
 def alpha_max(problem: Problem, unit: Penalty, tol: float = 1e-8) -> tuple[float, FloatArray]:
-    """Return how many times stronger a penalty must be for an empty model, and the weights there.
+    """Return the factor of a penalty above which the model is empty, and the weights there.
 
-    Those of unpenalised features, at their own optimum, may be other than zero.
+    Only unpenalised features have weights other than zero; these minimise the loss.
     """
     w = np.zeros(problem.n_features)
     free = unit.free & ~unit.excluded
@@ -306,13 +311,13 @@ def alpha_max(problem: Problem, unit: Penalty, tol: float = 1e-8) -> tuple[float
 
 
 def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
-    """Space strengths evenly on a logarithmic scale, from ``top``, an alpha_max, down.
+    """Return strengths evenly spaced on a logarithmic scale, from ``top``, an alpha_max, down.
 
     >>> alpha_grid(1.0, 3, 0.01).tolist()
     [1.0, 0.1, 0.01]
     """
     if not np.isfinite(top):
-        raise InputError("no alpha empties a model without an ℓ1 penalty: give alphas")
+        raise InputError("no alpha gives an empty model without an ℓ1 penalty: give alphas")
     if top == 0.0:
         raise InputError("no penalised feature enters at any alpha: give alphas")
     check_whole("n_alphas", n_alphas)
@@ -322,7 +327,7 @@ def alpha_grid(top: float, n_alphas: int, ratio: float) -> FloatArray:
 
 
 def descending(alphas: Iterable[float]) -> FloatArray:
-    """Check strengths and sort them, the largest first."""
+    """Return checked strengths in descending order."""
     grid = np.sort([check_number("alphas", a) for a in alphas])[::-1]
     if len(grid) == 0:
         raise InputError("alphas is empty: give at least one")
@@ -336,7 +341,7 @@ def measure_models(
     convention: str,
     ramps: RampColumns | SurfaceColumns | None = None,
 ) -> dict[str, FloatArray]:
-    """Return each measure of each model on held-out data; NaN for a model that ranks nothing."""
+    """Return each measure of each model on held-out data; NaN if all its scores are equal."""
     if data is None:
         return {}
     from leanrank.metrics.judge import Judge

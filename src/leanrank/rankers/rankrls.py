@@ -31,7 +31,7 @@ from leanrank.solvers.least_squares.spectrum import Spectrum
 
 
 class LeaveQueryOut(BaseRanker):
-    """A ranker that can leave out each query without training again; it defines ``_factorise``."""
+    """A ranker with closed-form leave-query-out scores; a subclass defines ``_factorise``."""
 
     alpha: float
     n_jobs: int | None
@@ -48,20 +48,20 @@ class LeaveQueryOut(BaseRanker):
         alphas: Iterable[float] | None = None,
         **options: Any,
     ) -> FloatArray:
-        """Score every document by the model of the *other* queries, exactly, in closed form.
+        """Return the score of every document by the model of the *other* queries, in closed form.
 
-        Nothing is trained again: one factorisation serves all queries and all alphas. A query that
-        is left out takes its loss out of the objective and changes nothing else, so with
-        ``normalize="none"`` the scores are those of training on the other queries; with another
-        normalisation its divisor stays that of all queries.
+        One factorisation serves all queries and all alphas. Leaving a query out removes its loss
+        from the objective and changes nothing else: with ``normalize="none"`` the scores are
+        exactly those of training on the other queries; with another normalisation, the divisor
+        remains that of all queries.
 
         Parameters
         ----------
         X, y, qid : as for fit
         alphas : iterable of float, optional
-            Positive strengths; by default the ranker's own.
+            Positive strengths; by default the ranker's alpha.
         **options
-            What else ``fit`` takes.
+            Further arguments of ``fit``.
 
         Returns
         -------
@@ -82,16 +82,17 @@ class LeaveQueryOut(BaseRanker):
 class RankRLS(LeaveQueryOut, BaseLinearRanker):
     """Closed-form ranking: a ridge regression on query-centred data (Pahikkala et al. 2007).
 
-    Solved by conjugate gradients where they take less time than a linear system; else by one in the
-    primal, or in the dual if documents are fewer than features. A sparse X stays sparse.
+    Solved by conjugate gradients where these are faster than a factorisation; otherwise by a
+    factorisation of the primal or, with fewer documents than features, of the dual problem. A
+    sparse X is never made dense.
 
     Parameters
     ----------
     alpha : float, default=1e-3
         Strength of the ℓ2² penalty. With ``normalize="none"`` it is the paper's λ.
     normalize : {"query", "term", "none"}, default="query"
-        Whether every query, every document or nothing is normalised; see the objective in the
-        documentation.
+        What each query's loss is divided by: its number of terms, the terms of all queries, or
+        nothing. A query has as many terms as documents.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
@@ -168,11 +169,11 @@ class KernelRankRLS(LeaveQueryOut):
         "precomputed": X is the kernel matrix of the documents in the order given; to predict, one
         row per new document and one column per training document.
     gamma : float, optional
-        Of "poly" and "rbf"; by default one over the number of features.
+        For "poly" and "rbf"; by default one over the number of features.
     degree : int, default=3
-        Of "poly": (gamma ⟨x, z⟩ + coef0) ** degree.
+        For "poly": the exponent of (gamma ⟨x, z⟩ + coef0) ** degree.
     coef0 : float, default=1.0
-        Of "poly": the constant term.
+        For "poly": the constant term.
     normalize : {"query", "term", "none"}, default="query"
         As for RankRLS.
     n_jobs : int, optional
@@ -215,7 +216,7 @@ class KernelRankRLS(LeaveQueryOut):
     def _learn(self, data: RankingData, labels: Labels, held_out: RankingData | None) -> None:
         factors = self._factorise(data, labels)
         grouped = factors.centred.root * factors.dual_coefficients(float(self.alpha))
-        if self.kernel == "precomputed":  # columns of new rows come in the order given here
+        if self.kernel == "precomputed":  # columns of new rows are in the order of X in fit
             self.dual_coef_ = np.empty(len(grouped))
             self.dual_coef_[self._columns] = grouped
         else:
@@ -226,14 +227,14 @@ class KernelRankRLS(LeaveQueryOut):
         used = np.flatnonzero(self.dual_coef_)
         if self.kernel == "precomputed":
             scores = np.asarray(X @ self.dual_coef_, dtype=np.float64)
-        elif not len(used):  # alpha dwarfs the labels
+        elif not len(used):  # alpha is so large that all coefficients vanish
             scores = np.zeros(X.shape[0])
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = self._similarities(X, self.X_fit_[used]) @ self.dual_coef_[used]
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
-            raise InputError(f"the score of row {row} is too large for a number")
+            raise InputError(f"the score of row {row} overflows: scale the features down")
         return scores
 
     def _data_and_labels(
@@ -241,7 +242,7 @@ class KernelRankRLS(LeaveQueryOut):
     ) -> tuple[RankingData, Labels]:
         data, labels = super()._data_and_labels(X, y, qid, **options)
         grouped = data is X or data.order is None
-        self._columns = slice(None) if grouped else data.order  # of a precomputed kernel
+        self._columns = slice(None) if grouped else data.order  # for a precomputed kernel
         return data, labels
 
     def _factorise(self, data: RankingData, labels: Labels) -> Spectrum:
@@ -284,5 +285,5 @@ class KernelRankRLS(LeaveQueryOut):
 
 
 def centred_on_queries(data: RankingData, labels: Labels) -> Centred:
-    """Return the least-squares problem of RankRLS, each query centred."""
+    """Return the least-squares problem of RankRLS, with centred queries."""
     return Centred.from_plan(data.X, SquaredLoss().prepare(labels))

@@ -13,7 +13,7 @@ from leanrank.penalties.base import Penalty
 from leanrank.penalties.concave import SHAPES, ConcavePenalty, make_shape
 from leanrank.penalties.elastic_net import ElasticNet, L1Ball
 from leanrank.rankers.linear_ranker import LinearRanker
-from leanrank.rankers.parameters import Constraints, Uses, fixed, words
+from leanrank.rankers.parameters import Constraints, Uses, fixed, one_of
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.fenchel import Fenchel
 from leanrank.solvers.first_order.majorise import Majorise
@@ -21,12 +21,12 @@ from leanrank.solvers.first_order.proximal import Proximal
 from leanrank.solvers.newton.solver import Newton
 
 ADAPTIVE_ROUNDS = 2
-"""Adaptive ℓ1 solves a plain problem and one weighted by its answer."""
+"""Problems of the adaptive ℓ1 penalty: the plain one, and one weighted by its solution."""
 
 
 @dataclass(eq=False, repr=False)
 class WeightsRanker(LinearRanker):
-    """A linear ranker that learns weights only, as published: no curves and no groups."""
+    """A linear ranker without curves and groups, as in the papers."""
 
     _: KW_ONLY
     groups: None = fixed(None)
@@ -51,7 +51,7 @@ class SparseRank(WeightsRanker):
         Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
     solver : {"newton", "proximal"}, default="newton"
         "newton": working-set proximal Newton. "proximal": the published iteration, a gradient step
-        and then a soft threshold at alpha/K. It is much slower: use it with a ``tol`` of 1e-3.
+        and then a soft threshold at alpha/K, which is much slower; use a ``tol`` of 1e-3.
     lipschitz : float, optional
         K at the start of "proximal", deliberately smaller than the Lipschitz constant of the
         gradient. None: a tenth of the curvature in the direction of the first gradient.
@@ -79,7 +79,7 @@ class SparseRank(WeightsRanker):
     lipschitz: float | None = None
     max_iter: int = 10_000
 
-    _constraints: ClassVar[Constraints] = {"solver": [words("newton", "proximal")]}
+    _constraints: ClassVar[Constraints] = {"solver": [one_of("newton", "proximal")]}
     _used_with: ClassVar[Uses] = {"lipschitz": ("solver", ("proximal",))}
 
     def _make_solver(self) -> Solver:
@@ -100,10 +100,11 @@ class FenchelRank(WeightsRanker):
         Largest Σ|w_j|.
     solver : {"corrective", "greedy"}, default="corrective"
         "greedy": the published algorithm, a step towards one corner of the ball per round; its gap
-        falls like one over the rounds, so use a ``tol`` of 1e-3. "corrective": minimises over
-        all features in use before it adds more.
+        falls like one over the number of rounds, so use a ``tol`` of 1e-3. "corrective": minimises
+        over all features in use before it adds more.
     normalize : {"query", "term", "none"}, default="query"
-        What each query's loss is divided by: its pairs, the pairs of all queries, or nothing.
+        What each query's loss is divided by: its number of terms, the terms of all queries, or
+        nothing.
     tol : float, default=1e-6
         Relative duality gap at which to stop.
     max_iter : int, default=10000
@@ -115,7 +116,7 @@ class FenchelRank(WeightsRanker):
     verbose : int, default=0
         1 prints a line of progress per step.
     callback : callable, optional
-        Called with a dict after every round.
+        Called with each entry of the history.
 
     Attributes
     ----------
@@ -147,14 +148,14 @@ class FenchelRank(WeightsRanker):
 
     _has_strength: ClassVar[bool] = False
     _other_remedy: ClassVar[str] = "use solver='corrective'"
-    _constraints: ClassVar[Constraints] = {"solver": [words("corrective", "greedy")]}
+    _constraints: ClassVar[Constraints] = {"solver": [one_of("corrective", "greedy")]}
 
     def _make_penalty(self, alpha: float, n_features: int) -> Penalty:
         """Return the ball."""
         return L1Ball(n_features, float(self.radius))
 
     def _make_solver(self) -> Solver:
-        """Return the published steps or the corrective ones."""
+        """Return Frank-Wolfe, greedy or corrective."""
         return Fenchel(variant=self.solver)
 
 
@@ -162,8 +163,8 @@ class FenchelRank(WeightsRanker):
 class NonconvexRankSVM(WeightsRanker):
     """Sparse RankSVM with a non-convex penalty (Laporte, Flamary, Canu, Déjean & Mothe 2014).
 
-    An ℓ1 penalty shrinks the weights it keeps. A concave one charges a large weight less, so that
-    as few or fewer features rank as well. It is minimised by a few weighted ℓ1 problems, each
+    An ℓ1 penalty shrinks all weights. A concave penalty shrinks large weights less, so that as few
+    or fewer features give the same accuracy. It is minimised by a few weighted ℓ1 problems, each
     solved to a certified gap; the objective never rises from one to the next.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
@@ -171,34 +172,35 @@ class NonconvexRankSVM(WeightsRanker):
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty. From ``alpha_max`` on the model is empty; with a penalty that is
-        steep at zero it may be so below, too.
+        Strength of the penalty. The model is empty from ``alpha_max`` on; with a penalty that is
+        steep at zero it may be empty below, too.
     l1_ratio : float, default=1.0
-        Share of the concave penalty; the rest is ℓ2². Above 0.
+        Share of the concave penalty, above 0; the rest is ℓ2².
     penalty : {"lp", "mcp", "log", "adaptive"}, default="lp"
-        "lp": Σ(|w_j| + ε)^p. "mcp": ℓ1 that levels off at gamma·alpha. "log": Σ log(|w_j| + ε).
-        "adaptive": ℓ1 with weights (|w_j| + ε)^{−gamma} from a plain ℓ1 problem, once.
+        "lp": Σ(|w_j| + ε)^p. "mcp": ℓ1 near zero, constant from gamma·alpha on. "log":
+        Σ log(|w_j| + ε). "adaptive": ℓ1 with weights (|w_j| + ε)^{−gamma}, w from a plain ℓ1
+        problem.
     p : float, default=0.5
-        For "lp": between 0 and 1.
+        For "lp": the exponent, between 0 and 1.
     gamma : float, optional
-        For "mcp": how many times alpha a weight may grow before it costs no more, 100 by default.
-        For "adaptive": the exponent, 1 by default.
+        For "mcp": weights above gamma·alpha are not shrunk; 100 by default. For "adaptive": the
+        exponent, 1 by default.
     epsilon : float, default=0.01
-        Smooths "lp", "log" and "adaptive" at zero; weights well below it count as small.
+        ε, which makes the slope of "lp", "log" and "adaptive" finite at zero.
     n_rounds : int, default=10
-        Most weighted problems; it ends sooner where the objective has settled.
+        Largest number of weighted problems; the fit ends sooner once the objective is stable.
     loss : str, default="squared-hinge"
         Any loss that Newton's method can minimise: also "logistic", "exponential", "domination",
         "listnet".
     tol : float, default=1e-6
-        Relative duality gap of each weighted problem, and the relative fall of the objective at
+        Relative duality gap of each weighted problem, and relative decrease of the objective below
         which to stop.
     max_iter : int, default=100
-        Most outer iterations of each weighted problem.
+        Largest number of iterations of each weighted problem.
     warm_start : bool, default=False
         Start the first, plain problem from the weights of the last fit.
     callback : callable, optional
-        Called with a dict after every round.
+        Called with each entry of the history.
 
     Attributes
     ----------
@@ -210,7 +212,7 @@ class NonconvexRankSVM(WeightsRanker):
         Iterations of all rounds.
     history_ : list of dict
         One entry per round: its objective, gap, number of features and iterations. The last one
-        has "stationarity": the largest slope of loss plus penalty that is left in a weight.
+        also has "stationarity": the largest remaining slope of loss plus penalty in any weight.
 
     Examples
     --------
@@ -238,7 +240,7 @@ class NonconvexRankSVM(WeightsRanker):
     max_iter: int = 100
 
     _constraints: ClassVar[Constraints] = {
-        "penalty": [words(*SHAPES)],
+        "penalty": [one_of(*SHAPES)],
         "l1_ratio": [Interval(Real, 0, 1, closed="right")],
     }
     _used_with: ClassVar[Uses] = {
@@ -255,6 +257,6 @@ class NonconvexRankSVM(WeightsRanker):
         return ConcavePenalty(ElasticNet.build(alpha, self.l1_ratio, n_features, *factors), shape)
 
     def _make_solver(self) -> Solver:
-        """Return the rounds of weighted problems."""
+        """Return the solver that majorises the penalty by weighted ℓ1 penalties."""
         adaptive = self.penalty == "adaptive"
         return Majorise(rounds=min(self.n_rounds, ADAPTIVE_ROUNDS) if adaptive else self.n_rounds)

@@ -18,7 +18,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Edges, Labels
 from leanrank.rankers import parameters
 from leanrank.rankers.inputs import count_informative
-from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Rounds, Uses, words
+from leanrank.rankers.parameters import POSITIVE, BestSoFar, Constraints, Rounds, Uses, one_of
 from leanrank.rankers.path import BaseLinearRanker
 from leanrank.solvers.sampling import ftrl
 from leanrank.solvers.sampling.pair_sampling import document_keys
@@ -29,12 +29,12 @@ _ANY_TIME = frozenset(
         *("warm_start", "n_jobs", "verbose", "callback"),
     }
 )
-"""Parameters that may change during a run; the state holds the others."""
+"""Parameters that may change during a run; the others are part of the state."""
 
 
 @dataclass(eq=False, repr=False)
 class StochasticRanker(Rounds, BaseLinearRanker):
-    """A ranker that takes a step per query (or a few pairs), for some passes over the data.
+    """A ranker that takes a step per query or per few pairs, in passes over the data.
 
     A subclass defines how to prepare a block of whole queries (``_block``), the state before the
     first step (``_begin``) and a pass over queries in a given order (``_pass``).
@@ -49,18 +49,18 @@ class StochasticRanker(Rounds, BaseLinearRanker):
         With validation data, the weights of the best pass; models without a feature are never the
         best.
     state_ : object
-        The state of the run, picklable.
+        The state of the run, from which it can continue.
     history_ : list of dict
-        One entry per pass: the mean loss before each step; documents and features so far; with
-        validation data, their measure.
+        One entry per pass: the mean loss before each step, documents and features so far and, with
+        validation data, the measure.
     n_iter_ : int
-        Passes.
+        Number of passes.
     best_epoch_ : int
         Only with validation data: the pass whose weights are ``coef_``.
     """
 
     _state_type: ClassVar[type]
-    """The class of ``state_``; a checkpoint is read into it."""
+    """The class of ``state_``, to read a checkpoint."""
 
     _: KW_ONLY
     epochs: int = 1
@@ -100,14 +100,14 @@ class StochasticRanker(Rounds, BaseLinearRanker):
         raise AssertionError(f"{type(self).__name__} must define _begin")
 
     def _pass(self, state: Any, block: Any, order: IntArray) -> float:
-        """Learn from the queries of ``order`` in turn; return their mean loss before each step."""
+        """Learn from the queries in ``order``; return the mean of their losses before each step."""
         raise AssertionError(f"{type(self).__name__} must define _pass")
 
     def fit_stream(self, source: Any, **options: Any) -> Self:
         """Learn from more data than fits in memory.
 
-        Takes what ``leanrank.rankers.streaming.fit_stream`` takes: a source of text,
-        Parquet or chunks, and options for checkpoints, validation and new features.
+        Arguments as for ``leanrank.rankers.streaming.fit_stream``: a source of text, Parquet or
+        chunks, and options for checkpoints, passes, validation and progress.
         """
         from leanrank.rankers.streaming import fit_stream
 
@@ -117,8 +117,8 @@ class StochasticRanker(Rounds, BaseLinearRanker):
     def partial_fit(self, X: Any, y: Any = None, qid: Any = None, **options: Any) -> Self:
         """Learn from whole queries, once each in the given order, continuing from ``state_``.
 
-        Takes what ``fit`` takes, except validation data. Queries without information are counted
-        and skipped. More features than before need ``grow`` first.
+        Arguments as for ``fit``, without validation data. Queries with a single level are counted
+        and skipped. For more features than before, call ``grow`` first.
         """
         first = not hasattr(self, "state_")
         if not first:
@@ -143,7 +143,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
         return self
 
     def grow(self, n_features: int) -> Self:
-        """Add features that appear in a stream; their weights start at zero."""
+        """Add features, up to ``n_features``; their weights start at zero."""
         present = getattr(self, "n_features_in_", 0)
         if check_whole("n_features", n_features) < present:
             name = type(self).__name__
@@ -152,7 +152,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
             self.state_.grow(n_features)
             self.coef_ = self.state_.weights()
         if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # the new ones have none
+            del self.feature_names_in_  # new features have no names
         self.n_features_in_ = n_features
         return self
 
@@ -165,7 +165,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
         return {k: v for k, v in self.get_params().items() if k not in _ANY_TIME}
 
     def _check_same_parameters(self) -> None:
-        """Reject parameters other than those that the state was made with."""
+        """Reject parameters that differ from those with which the state began."""
         now = self._parameters_of_state()
         for name, value in getattr(self, "_begun_with", {}).items():
             if repr(value) != repr(now[name]):
@@ -177,7 +177,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
     def _pass_and_report(
         self, block: Any, order: IntArray, start: float, best: BestSoFar | None = None
     ) -> FloatArray:
-        """Make one pass and record it; the weights are no longer those of an earlier best one."""
+        """Make one pass, record it, and return the weights; forget the best pass of before."""
         self.__dict__.pop("best_epoch_", None)
         before, began = self.state_.documents, time.perf_counter()
         loss = self._pass(self.state_, block, order)
@@ -201,7 +201,7 @@ class StochasticRanker(Rounds, BaseLinearRanker):
 
 
 def content_order(data: RankingData, queries: IntArray, edges: Edges | None = None) -> IntArray:
-    """Sort queries by their content, independent of the order of the rows and of identifiers.
+    """Return queries sorted by their content, independent of row order and identifiers.
 
     The key of a query is the covariance of its labels (or preferences) with a random projection of
     its features. Constants within a query and documents of weight zero do not change it.
@@ -228,36 +228,37 @@ def content_order(data: RankingData, queries: IntArray, edges: Edges | None = No
 class MinBatSRank(StochasticRanker):
     """Mini-batch stochastic sparse ranking (Cheng et al. 2018): FTRL over batches of one query.
 
-    Each query in turn moves the weights by the gradient of its loss; a soft threshold on the
-    accumulated gradients keeps most of them exactly zero. A step costs the batch's non-zeros.
+    Each step moves the weights by the gradient of one query; a soft threshold on the accumulated
+    gradients keeps most weights exactly zero. A step takes time linear in the query's non-zeros.
 
     Parameters
     ----------
     alpha : float, default=0.1
         Strength of the ℓ1 penalty, as a share of ``alpha_max`` unless ``relative`` is False.
     eta0 : float, default=1.0
-        γ of the paper, the size of the rates: γ/√(ρ + Σ g²) by feature.
+        γ of the learning rates γ/√(ρ + Σ g²), Σ g² being the squared gradients of a feature so far.
     rho : float, default=1.0
-        Keeps the first rates small.
+        ρ of the learning rates; a larger one makes the first steps smaller. For "feature" rates.
     loss : str, default="squared-hinge"
-        "squared-hinge" as published, "hinge", "logistic", "domination", "listnet", ...: the last
-        two make it a sparse stochastic listwise ranker.
+        "squared-hinge" as published, or another loss such as "hinge", "logistic", "domination" or
+        "listnet"; the last two are listwise.
     rates : {"feature", "uniform"}, default="feature"
-        One rate per feature, or γ/√t for all (the paper's Nonfea).
+        One learning rate per feature, or γ/√t for all in step t (the paper's Nonfea).
     l1 : {"total", "per_step"}, default="total"
         Whether alpha applies to the whole run, as published, or to each step. Only "per_step"
-        converges to the optimum of mean loss + alpha·‖w‖₁; the effect of "total" fades with the
-        length of the run.
+        converges to the optimum of mean loss + alpha·‖w‖₁; with "total", longer runs are less
+        sparse.
     relative : bool, default=True
-        Whether alpha is a share of ``alpha_max``. In a stream that is the first block's, so give an
-        absolute alpha there.
+        Whether alpha is a share of ``alpha_max``. A stream computes ``alpha_max`` on its first
+        block, so give an absolute alpha there.
     epochs : int, default=10
         Passes over the queries.
     normalize : {"query", "none"}, default="query"
-        Whether a query's loss is the mean over its pairs or, as published, their sum.
+        Whether a query's loss is divided by its number of terms or, as published, by nothing.
     shuffle : bool, default=True
         Whether each pass has a new order of the queries.
     random_state : int, RandomState or None, default=0
+        Seed of these orders. The same seed gives the same model, whatever the order of the rows.
     measure, convention : str, default="ndcg@10", "standard"
         Measure that selects the best pass on validation data.
     patience : int, optional
@@ -287,7 +288,7 @@ class MinBatSRank(StochasticRanker):
     """
 
     _state_type: ClassVar[type] = ftrl.FTRLState
-    _takes_preferences: ClassVar[bool] = True  # unless the loss is not pairwise
+    _takes_preferences: ClassVar[bool] = True  # the loss may reject them
 
     alpha: float = 0.1
     _: KW_ONLY
@@ -303,7 +304,7 @@ class MinBatSRank(StochasticRanker):
 
     _constraints: ClassVar[Constraints] = {
         "eta0": [POSITIVE],
-        "normalize": [words("query", "none")],
+        "normalize": [one_of("query", "none")],
     }
     _used_with: ClassVar[Uses] = {"rho": ("rates", ("feature",))}
 

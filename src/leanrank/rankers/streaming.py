@@ -1,7 +1,7 @@
 """Learning from a stream: one chunk in memory, checkpoints, new features.
 
-A state file begins with a line that names the format, its version and the SHA-256 of what follows:
-the arrays, as ``numpy.savez`` writes them, and a text of JSON among them. Reading executes nothing.
+The first line of a state file holds the format, its version and the SHA-256 of the rest: an archive
+of ``numpy.savez``, one of whose arrays is the text of a JSON header. Reading executes nothing.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def fit_stream(
     epochs: int = 1,
     progress: Callback | None = None,
 ) -> Any:
-    """Learn from more data than fits in memory, each query in the order of the stream.
+    """Learn from more data than fits in memory, in the order of the stream.
 
     Parameters
     ----------
     ranker : estimator
-        One with ``partial_fit``, ``grow`` and a ``state_``, such as MinBatSRank.
+        Has ``partial_fit``, ``grow`` and ``state_``, as MinBatSRank.
     source : path, sequence of paths, iterable of chunks, or RankingStream
-        As ``leanrank.data.streams.open_stream`` takes it: text, Parquet, or RankingData (or
-        tuples (X, y, qid)) from a generator.
+        As for ``leanrank.data.streams.open_stream``: text, Parquet, or a generator of RankingData
+        or of tuples (X, y, qid).
     checkpoint : path, optional
-        A file that the run writes, and from which it continues if the file exists. A run that was
-        killed and restarted ends with the same bits as one that was not. A generator must start
-        from its beginning; what was already learned from is skipped.
+        File to save the run in. If it exists, the run continues from it; a run that was killed and
+        restarted gives the same bits as one that was not. A generator must start from its
+        beginning; the part that was learned before is skipped.
     every : int, optional
-        Queries after which to write the checkpoint and an entry of ``history_``, at the end of the
-        chunk; 10,000 if there is a checkpoint, else once per pass.
+        Number of queries after which to write the checkpoint and an entry of ``history_``, at the
+        end of the chunk. By default 10,000 with a checkpoint, else once per pass.
     validation : RankingData or (X, y, qid), optional
-        Where to measure the model for each entry of ``history_``; features that only one side has
-        count as zero.
+        Data on which the model is measured for each entry of ``history_``; a feature that the model
+        or the data lack counts as zero.
     epochs : int, default=1
         Passes over the stream, instead of the ranker's ``epochs``; queries are not shuffled.
     progress : callable, optional
@@ -71,7 +71,7 @@ def fit_stream(
 
     Returns
     -------
-    The ranker.
+    ranker
 
     Examples
     --------
@@ -85,14 +85,14 @@ def fit_stream(
         raise InputError(
             f"{type(ranker).__name__} needs all data at once: use fit, or a ranker with partial_fit"
         )
-    reject_unused(ranker, ("patience",), "a stream, which is read to its end")
+    reject_unused(ranker, ("patience",), "a stream")
     stream = open_stream(source)
     if check_whole("epochs", epochs) > 1 and not stream.rewinds:
         raise InputError(
             f"epochs={epochs} needs a source that can be read again, such as files or a list"
         )
     if checkpoint is not None and not stream.resumes:
-        raise InputError("a run over a pipe cannot be resumed: give files, or no checkpoint")
+        raise InputError("a run over a pipe cannot be resumed: give files, or leave checkpoint out")
     if every is not None:
         check_whole("every", every)
     held_out = as_data(validation)
@@ -137,9 +137,9 @@ class _Run:
             self.epoch += 1
             queries = self.position.queries
             if not queries:
-                raise InputError("the stream is empty: there is nothing to learn from")
+                raise InputError("the stream is empty: give at least one query")
             if history and history[-1]["epoch"] == self.epoch - 1 and queries == since:
-                history.pop()  # that entry is also the end of the pass
+                history.pop()  # it is replaced by the entry of the whole pass
             history.append(self._entry())
             self.position = Position()
             self._save(file, made_by, history)
@@ -151,7 +151,7 @@ class _Run:
             )
 
     def _made_by(self) -> dict[str, Any]:
-        """Return what the weights depend on, under names for a message."""
+        """Return the settings that the weights depend on, by their names in messages."""
         ignored = {*WITHOUT_EFFECT, "epochs", "shuffle", "patience", "warm_start"}
         parameters = {k: v for k, v in self.ranker.get_params().items() if k not in ignored}
         sources = self.stream.identity()
@@ -183,7 +183,7 @@ class _Run:
             self.progress(self._report())
 
     def _same_features(self, chunk: RankingData) -> RankingData:
-        """Add new features to the ranker, and missing ones to the end of a chunk."""
+        """Grow the ranker by the new features of a chunk; append those that the chunk lacks."""
         present, names = self.ranker.n_features_in_, chunk.feature_names
         own = getattr(self.ranker, "feature_names_in_", None)
         both = () if own is None or names is None else zip(own, names, strict=False)
@@ -210,7 +210,7 @@ class _Run:
         }
 
     def _entry(self) -> dict[str, Any]:
-        """Return an entry for the history."""
+        """Return an entry of the history, with the measure on validation data if there are any."""
         ranker = self.ranker
         last = ranker.history_[-1] if ranker.history_ else {}
         entry = {"epoch": self.epoch, **self._report(), "loss": last.get("loss", float("nan"))}
@@ -245,7 +245,7 @@ class _Run:
 
 
 def _fitted(ranker: Any) -> dict[str, Any]:
-    """Return what fitting set on a ranker."""
+    """Return the fitted attributes of a ranker."""
     return {k: v for k, v in vars(ranker).items() if k.endswith("_") and not k.startswith("_")}
 
 
@@ -263,7 +263,7 @@ T = TypeVar("T")
 def load_checkpoint(file: HeldFile, made_by: dict[str, Any]) -> dict[str, Any] | None:
     """Return the content of a checkpoint of the same run; None if the file is new.
 
-    ``made_by`` is what the run depends on: version, algorithm, parameters, epochs, sources.
+    ``made_by`` is as from ``_Run._made_by``; the checkpoint must have the same.
     """
     content, remedy = file.read(), "give another file, or delete this one to start again"
     if not content:
@@ -303,9 +303,12 @@ def state_bytes(state: Any, magic: bytes, schema: int) -> bytes:
 
 
 def read_state(content: bytes, read: Callable[[Any], T], magic: bytes, schema: int) -> T:
-    """Check the first line of a state file, and have ``read`` make sense of the header.
+    """Check the first line of a state file, and return what ``read`` makes of the header.
 
-    A ValueError says what is wrong.
+    Raises
+    ------
+    ValueError
+        If the file has another format or version, or is damaged.
     """
     first, _, body = content.partition(b"\n")
     if not first.startswith(magic + b" %d " % schema):
@@ -319,7 +322,7 @@ def read_state(content: bytes, read: Callable[[Any], T], magic: bytes, schema: i
                 return arrays[str(entries[_ARRAY])] if set(entries) == {_ARRAY} else entries
 
             return read(json.loads(arrays[_TEXT].tobytes(), object_hook=with_arrays))
-    except Exception as error:  # not written by this version
+    except Exception as error:  # of NumPy, JSON or ``read``
         raise ValueError(f"this file is damaged ({type(error).__name__}: {error})") from None
 
 
@@ -328,7 +331,7 @@ def _first_line(body: bytes, magic: bytes, schema: int) -> bytes:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """Make a data class or named tuple of what was read.
+    """Return a data class or named tuple from its entries in a state file.
 
     >>> restored(Position, {"part": 0, "offset": 7, "line": 1, "queries": 1, "documents": 3})
     Position(part=0, offset=7, line=1, queries=1, documents=3)

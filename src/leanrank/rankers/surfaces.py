@@ -1,4 +1,4 @@
-"""Which pairs a ranker has: those listed, or those that promise most by a Newton step."""
+"""The choice of surfaces: listed pairs, or pairs with the largest gain by a Newton step."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def with_surfaces(
     Parameters
     ----------
     ranker : LinearRanker
-        Its ``pairs`` are listed, or a number: then the curves are fitted first, and the pairs of
-        features with a curve are screened at their scores.
+        Its ``pairs`` are a list or a number. For a number, the curves are fitted first, and pairs
+        of features with a curve are screened at their scores.
     problem : MemoryProblem or ShardedProblem
-        Of the curves alone.
+        The problem of the curves alone.
     names : sequence of str or None
     """
     shards: Shards | None = getattr(problem, "shards", None)
@@ -140,7 +140,7 @@ def _screened(
 
 
 def strongest(problem: Any, pairs: IntArray, w: FloatArray, most: int) -> list[tuple[int, int]]:
-    """Return the pairs that promise most beside curves of weights w."""
+    """Return the ``most`` pairs with the largest gain beside curves of weights w."""
     if len(pairs) == 0:
         return []
     step = -(-problem.n_rows // SCREENED_ROWS)
@@ -166,18 +166,18 @@ def _steps(problem: Any, pairs: IntArray, w: FloatArray, step: int) -> Sums:
 def candidates(
     free: BoolArray, of_query: Any, sizes: FloatArray, *, heredity: bool = True
 ) -> IntArray:
-    """List pairs of features in a model, and of these with those of the query.
+    """Return pairs of features of a model, also with features that are constant within queries.
 
     Parameters
     ----------
     free : array of bool
         Which features may be paired.
     of_query : array of bool, or False
-        Which have one value per query: they cannot rank alone.
+        Which are constant within queries: alone they cannot rank.
     sizes : array
-        Of the curves; 0 for features that are not in the model.
+        Sizes of the curves; 0 for features that are not in the model.
     heredity : bool
-        Whether both features must be in the model, unless one is of the query.
+        Whether both features must be in the model, unless one is constant within queries.
     """
     within = free & ~np.broadcast_to(of_query, len(free))
     features = np.flatnonzero(within & (sizes > 0))
@@ -202,7 +202,7 @@ def query_columns(design: Any, query_ptr: IntArray, names: Any) -> BoolArray:
 
 
 def constant_in_queries(X: Any, query_ptr: IntArray) -> BoolArray:
-    """Return which columns have one value in every query: they say something of the query only.
+    """Return which columns are constant within every query.
 
     >>> X = np.array([[1.0, 5.0, np.nan], [1.0, 6.0, np.nan], [2.0, 5.0, 1.0]])
     >>> constant_in_queries(X, np.array([0, 2, 3]))

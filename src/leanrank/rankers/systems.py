@@ -1,4 +1,4 @@
-"""The systems of papers that are a point of the grid: a loss, a penalty, a solver, defaults."""
+"""Published systems that are a loss, a penalty, a solver and defaults of ``LinearRanker``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leanrank.losses import get_loss
 from leanrank.losses.base import Labels, Loss
 from leanrank.penalties.base import Penalty
 from leanrank.rankers.linear_ranker import LinearRanker
-from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, words
+from leanrank.rankers.parameters import POSITIVE, Constraints, Uses, fixed, one_of
 from leanrank.solvers.base import Solver
 from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.first_order.cutting_plane import CuttingPlane
@@ -18,7 +18,7 @@ from leanrank.solvers.newton.solver import Newton
 
 @dataclass(eq=False, repr=False)
 class MarginRanker(LinearRanker):
-    """A linear ranker with an elastic net that can ask for margins between labels."""
+    """A linear ranker with an elastic net and optional margins between labels."""
 
     alpha: float = 0.01
     l1_ratio: float = 1.0
@@ -38,30 +38,33 @@ class MarginRanker(LinearRanker):
 class DominationRanker(MarginRanker):
     """Sparse linear ranking with the domination loss (Stevens, Bengio & Singer 2013).
 
-    Each document should score above all documents of lower levels of its query together; the loss
-    of one that does not is the logarithm of how much it is outweighed.
+    Each document competes with all documents of lower levels of its query at once: its loss is
+    log(1 + Σ e^{score of a lower document − its own score}).
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 
     Parameters
     ----------
     alpha : float, default=0.01
-        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
     l1_ratio : float, default=1.0
-        1 is ℓ1, 0 is ℓ2², between is an elastic net.
+        Share of the ℓ1 penalty: 1 is ℓ1, 0 is ℓ2², between is an elastic net.
     solver : {"newton", "bound-cd"}, default="newton"
         "newton": working-set proximal Newton, certified. "bound-cd": the paper's coordinate descent
-        on a quadratic bound, faithful and slow.
+        on a quadratic bound, which is slow.
     margin : {None, "scaled"}, default=None
-        By how much a document should win: not at all, or ``margin_scale`` times the difference of
-        labels.
+        Required lead of a document over a lower one: none, or ``margin_scale`` times the difference
+        of their labels.
     margin_scale : float, default=1.0
-        For ``margin="scaled"``: the margin per level of difference.
+        For ``margin="scaled"``: the lead per unit of label.
     bound : {"range", "paper"}, default="range"
-        For "bound-cd": (max − min)²/4 of a feature over a query, or the printed max x².
+        For "bound-cd", the bound on the curvature: (max − min)²/4 of a feature over a query, or
+        max x² as printed in the paper.
     normalize : {"query", "term", "none"}, default="query"
-        "none" is the paper's plain sum.
+        What each query's loss is divided by: its number of terms, the terms of all queries, or
+        nothing. "none" is the sum of the paper.
     max_iter : int, default=100
+        Largest number of iterations.
 
     Examples
     --------
@@ -81,11 +84,11 @@ class DominationRanker(MarginRanker):
     bound: str = "range"
     max_iter: int = 100
 
-    _constraints: ClassVar[Constraints] = {"solver": [words("newton", "bound-cd")]}
+    _constraints: ClassVar[Constraints] = {"solver": [one_of("newton", "bound-cd")]}
     _used_with: ClassVar[Uses] = {"bound": ("solver", ("bound-cd",))}
 
     def _make_solver(self) -> Solver:
-        """Return Newton's method or the paper's."""
+        """Return Newton's method or the paper's coordinate descent."""
         return BoundDescent(bound=self.bound) if self.solver == "bound-cd" else Newton()
 
 
@@ -93,26 +96,27 @@ class DominationRanker(MarginRanker):
 class ListNet(LinearRanker):
     """Linear ranking with ListNet's cross entropy (Cao, Qin, Liu, Tsai & Li 2007).
 
-    Labels and scores each give a document the probability of being drawn first from its query, by a
-    softmax; a query costs the cross entropy of the two. Unlike pairwise losses it uses the values
-    of the labels, not only their order.
+    The softmax of the labels and the softmax of the scores each give every document of a query a
+    probability of ranking first; the loss is the cross entropy of the two. Unlike pairwise losses
+    it uses the values of the labels, not only their order.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 
     Parameters
     ----------
     alpha : float, default=0.001
-        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
     l1_ratio : float, default=1.0
-        1 is ℓ1, 0 is ℓ2², between is an elastic net.
+        Share of the ℓ1 penalty: 1 is ℓ1, 0 is ℓ2², between is an elastic net.
     target : {"label", "gain", "gains"}, default="label"
-        Draw by the softmax of the labels, by the softmax of 2^label − 1, or in proportion to
-        2^label − 1, the softmax loss.
+        Probabilities of the documents: the softmax of the labels, the softmax of 2^label − 1, or
+        in proportion to 2^label − 1 (the softmax loss).
     normalize : {"query", "term", "none"}, default="query"
-        "none" is the plain sum over queries; the others are its mean.
+        "query" and "term": the mean over queries. "none": their sum.
     tol : float, default=1e-6
         Relative duality gap at which to stop. The entropy of the target is part of the objective.
     max_iter : int, default=100
+        Largest number of iterations.
 
     Examples
     --------
@@ -141,25 +145,28 @@ class RankNet(MarginRanker):
     """Linear ranking with RankNet's logistic loss of pairs (Burges et al. 2005).
 
     The lead of a document over one of a lower level is the log odds that it is the better of the
-    two; a pair costs log(1 + e^{−lead}). Long lists cost about as much per document as short ones.
+    two; the loss of a pair is log(1 + e^{−lead}). The time per document hardly depends on the
+    length of the list.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 
     Parameters
     ----------
     alpha : float, default=0.001
-        Strength of the penalty; ``alpha_max`` gives the smallest value with an empty model.
+        Strength of the penalty; ``alpha_max`` returns the smallest value with an empty model.
     l1_ratio : float, default=0.0
-        0 is ℓ2², 1 is ℓ1, between is an elastic net.
+        Share of the ℓ1 penalty: 1 is ℓ1, 0 is ℓ2², between is an elastic net.
     margin : {None, "scaled"}, default=None
-        By how much more a document should lead: not at all, or ``margin_scale`` times the
-        difference of labels.
+        Subtracted from the lead of a document over a lower one: nothing, or ``margin_scale`` times
+        the difference of their labels.
     margin_scale : float, default=1.0
-        For ``margin="scaled"``: the margin per level of difference.
+        For ``margin="scaled"``: the lead per unit of label.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
-        What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
-        trade places in the ideal ranking. An array: lowest level first, row the winner.
+        Weight of a pair by its two levels. "ndcg": the change of NDCG when two documents of these
+        levels are swapped in the ideal ranking. An array: one row per level of the winner, lowest
+        level first.
     max_iter : int, default=100
+        Largest number of iterations.
 
     Examples
     --------
@@ -186,9 +193,9 @@ class RankNet(MarginRanker):
 class RankSVM(MarginRanker):
     """The ranking support vector machine (Joachims 2002, 2006), on pairs that are never listed.
 
-    A document should score above every document of a lower level of its query by a margin; a pair
-    that does not pays what is missing, or its square. An evaluation costs a sort of the scores,
-    not a visit to each pair.
+    A document should score above every document of a lower level of its query by a margin; the
+    loss of a pair is the shortfall, or its square. An evaluation sorts the scores instead of
+    visiting each pair.
 
     Further parameters and the fitted attributes are those of ``LinearRanker``.
 
@@ -197,21 +204,22 @@ class RankSVM(MarginRanker):
     alpha : float, default=0.01
         Strength of the penalty. With ``normalize="none"``, 1/alpha is the C of the papers.
     l1_ratio : float, default=0.0
-        0 is ℓ2², 1 is ℓ1, between is an elastic net.
+        Share of the ℓ1 penalty: 1 is ℓ1, 0 is ℓ2², between is an elastic net.
     loss : {"squared-hinge", "hinge"}, default="squared-hinge"
-        scikit-learn's spelling "squared_hinge" is understood too.
+        Loss of a pair; scikit-learn's spelling "squared_hinge" is accepted too.
     solver : {None, "newton", "cutting-plane", "struct"}, default=None
-        "newton": working-set proximal Newton, for the squared hinge. "cutting-plane": planes below
-        the loss, for either loss and ℓ2²; "struct" is the same as published (SVM-rank), which is
-        slower: meant for a ``tol`` of 1e-3. None: "newton" where it can.
+        "newton": working-set proximal Newton, for the squared hinge. "cutting-plane": for either
+        loss with ``l1_ratio=0``. "struct": cutting planes as published (SVM-rank), which are
+        slower; use a ``tol`` of 1e-3. None: "newton" for the squared hinge, else "cutting-plane".
     margin : {None, "scaled"}, default=None
-        By how much a document should win: by 1, or by ``margin_scale`` times the difference of
-        labels.
+        Required lead of a document over a lower one: 1, or ``margin_scale`` times the difference of
+        their labels.
     margin_scale : float, default=1.0
-        For ``margin="scaled"``: the margin per level of difference.
+        For ``margin="scaled"``: the lead per unit of label.
     importance : None, "ndcg" or array of shape (levels, levels), default=None
-        What a pair weighs by its levels. "ndcg": what NDCG loses when documents of the two levels
-        trade places in the ideal ranking. An array: lowest level first, row the winner.
+        Weight of a pair by its two levels. "ndcg": the change of NDCG when two documents of these
+        levels are swapped in the ideal ranking. An array: one row per level of the winner, lowest
+        level first.
 
     Examples
     --------
@@ -222,7 +230,7 @@ class RankSVM(MarginRanker):
     >>> ranker.dual_gap_ <= 1e-6
     True
 
-    Preferences can stand in for labels:
+    Preferences instead of labels:
 
     >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
     >>> RankSVM(alpha=0.1).fit(X, preferences=([2, 1], [0, 0])).rank(X).tolist()
@@ -237,12 +245,12 @@ class RankSVM(MarginRanker):
 
     _constraints: ClassVar[Constraints] = {
         "margin_scale": [POSITIVE],
-        "loss": [words("squared-hinge", "hinge", "squared_hinge")],
-        "solver": [words("newton", "cutting-plane", "struct"), None],
+        "loss": [one_of("squared-hinge", "hinge", "squared_hinge")],
+        "solver": [one_of("newton", "cutting-plane", "struct"), None],
     }
 
     def _make_loss(self) -> Loss[Any]:
-        """Return either hinge; margins that are scaled replace the lead of 1."""
+        """Return the loss; scaled margins replace the lead of 1."""
         lead = 1.0 if self.margin is None else 0.0
         return get_loss(self.loss.replace("_", "-"), importance=self.importance, margin=lead)
 

@@ -36,33 +36,35 @@ MEASURES = ("map", "p@10", "domination_error", "all_pairs_error")
 class TopicRanker(BaseEstimator):
     """Fit one ranking function per topic on documents that all topics share.
 
-    Each topic is a ranking task over the whole collection: its documents against all the others. X
-    and its column form are held once, whatever the number of topics.
+    Each topic ranks the whole collection: its documents above all others. X and its column form are
+    held in memory once, whatever the number of topics.
 
     Parameters
     ----------
     ranker : linear ranker, optional
-        What to fit, by default ``DominationRanker()``. If it has a path, validation data choose its
-        alpha; other rankers use them to stop early if they can.
+        The ranker that is fitted to each topic, by default ``DominationRanker()``. Validation data
+        choose its alpha if it has a path, and stop it early if it learns in rounds.
     n_alphas : int, default=20
-        With validation data: how many alphas to try, from the smallest that leaves the model empty
-        down to ``alpha_min_ratio`` times it.
+        With validation data: number of alphas to try, from ``alpha_max``, the smallest with an
+        empty model, down.
     alpha_min_ratio : float, default=0.01
-        The smallest strength of a path, as a share of alpha_max.
+        The smallest alpha as a share of ``alpha_max``.
     alphas : iterable of float, optional
-        Try these instead.
+        Alphas to try instead.
     measure : str, default="map"
-        Measure on validation data that chooses alpha. Models without features come last.
+        Measure on validation data that chooses alpha; a model without features is never chosen
+        unless all are.
     n_jobs : int, optional
-        Threads: over topics, or within the topic when there is only one.
+        Threads: over topics, or within the topic if there is only one. The result does not depend
+        on it.
 
     Attributes
     ----------
     coef_ : CSR array of shape (topics, features)
     alphas_ : array of shape (topics,)
-        NaN if the ranker has none.
+        The alpha of each topic; NaN if the ranker has no path.
     dual_gaps_ : array of shape (topics,)
-        NaN if the ranker has none.
+        The duality gap of each topic; NaN if the ranker has no path.
     n_features_in_ : int
 
     Examples
@@ -88,15 +90,15 @@ class TopicRanker(BaseEstimator):
     n_jobs: int | None = None
 
     def fit(self, X: Any, Y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
-        """Learn a weight vector for each column of Y.
+        """Fit one ranking function per column of Y.
 
         Parameters
         ----------
         X : array or SciPy sparse matrix of shape (documents, features)
         Y : array or SciPy sparse matrix of shape (documents, topics)
-            0/1 or graded.
+            Labels, 0/1 or graded.
         validation : (X, Y), optional
-            Other documents of the same topics, on which alpha is chosen.
+            Other documents with the same topics.
         """
         ranker: Any = DominationRanker() if self.ranker is None else self.ranker
         if not isinstance(ranker, BaseLinearRanker):
@@ -140,7 +142,7 @@ class TopicRanker(BaseEstimator):
     def evaluate(
         self, X: Any, Y: Any, *, measures: Sequence[str] = MEASURES, convention: str = "standard"
     ) -> Evaluation:
-        """Measure each topic on documents, as a query, and average where a measure is defined."""
+        """Measure each topic as one query; means are over topics where a measure is defined."""
         from leanrank.metrics import evaluate, percent_zero
 
         scores = self.predict(X)
@@ -158,10 +160,7 @@ class TopicRanker(BaseEstimator):
     def _fit_all(
         self, ranker: Any, X: Matrix, Y: Matrix, held_out: tuple[Matrix, Matrix] | None
     ) -> list[tuple[Any, float, float, int]]:
-        """Fit all topics and choose an alpha for each.
-
-        Returns of each a sparse row, alpha, gap, and how many fits of its path stopped too early.
-        """
+        """Return for each topic its sparse weights, alpha, gap and number of unconverged fits."""
         topics = range(Y.shape[1])
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
         inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
@@ -203,7 +202,7 @@ class TopicRanker(BaseEstimator):
 
 
 def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
-    """Check a label matrix; sparse becomes CSC."""
+    """Return a checked label matrix, dense or CSC."""
     if hasattr(Y, "tocsc"):
         labels = Y.tocsc(copy=True)  # it is made canonical in place
         labels.sum_duplicates()
@@ -217,7 +216,7 @@ def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
         )
     stored = labels if isinstance(labels, np.ndarray) else labels.data
     if stored.dtype.kind not in "biuf" or not np.isfinite(stored).all():
-        raise InputError("Y holds something that is not a finite number: give 0 and 1, or grades")
+        raise InputError("Y has an entry that is not a finite number: give 0 and 1, or grades")
     return labels
 
 
