@@ -289,7 +289,7 @@ def test_many_levels_with_importance_are_refused():
     with pytest.raises(InputError, match="not negative"):
         HingeLoss(-np.ones((3, 3))).prepare(Labels(y=y[:3], query_ptr=np.array([0, 3])))
     edges = Edges(np.array([0]), np.array([1]), np.array([1.0]))
-    with pytest.raises(InputError, match="explicit preferences"):
+    with pytest.raises(InputError, match="preferences do not have"):
         HingeLoss("ndcg").prepare(Labels(y=y[:3], query_ptr=np.array([0, 3]), edges=edges))
 
 

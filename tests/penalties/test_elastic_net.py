@@ -47,13 +47,13 @@ def test_without_strength_every_feature_is_free():
     "factors", [[1.0], [[1.0, 1.0]], [1.0, np.nan], [1.0, -1.0], np.ones((2, 1))]
 )
 def test_wrong_factors_are_refused(factors):
-    with pytest.raises(InputError, match="penalty_factors must hold 2 numbers"):
+    with pytest.raises(InputError, match="penalty_factors must be 2 numbers"):
         ElasticNet.build(1.0, 1.0, 2, factors)
 
 
 @pytest.mark.parametrize("signs", [[1], [1, 2], [0.5, 1], [np.nan, 1], 3, [[1, 1]]])
 def test_wrong_signs_are_refused(signs):
-    with pytest.raises(InputError, match="signs must hold 2"):
+    with pytest.raises(InputError, match="signs must be 2"):
         ElasticNet.build(1.0, 1.0, 2, None, signs)
 
 

@@ -112,7 +112,7 @@ def test_gain_weight_is_checked_under_its_own_name_and_refused_by_the_squared_lo
         (np.ones(3), "gain_weight has 3 values"),
         (np.full(N, -1.0), "gain_weight is -1.0 in row 0"),
         (["a"] * N, "gain_weight holds something that is not a number"),
-        (np.ones(N), "gain_weight is the weight of documents that dominate"),
+        (np.ones(N), "the squared loss has no winners"),
     ):
         with pytest.raises(InputError, match=words):
             RankRLS().fit(X, y, qid, gain_weight=wrong)

@@ -1,4 +1,4 @@
-"""Functions of scores: what a ranking costs, given levels and queries. Features are not seen."""
+"""Losses: functions of scores, levels and queries, without the features."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LOSSES: dict[str, str] = {
 
 
 def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
-    """Make a loss by its name, with the options of its class; loaded when asked for.
+    """Return a loss by its name, with the options of its class.
 
-    A loss of your own, a ``leanrank.losses.base.Loss``, is returned as it is.
+    A ``leanrank.losses.base.Loss`` of your own is returned unchanged.
 
     >>> get_loss("squared").name
     'squared'
@@ -47,7 +47,7 @@ def get_loss(name: str | Loss[Any], **options: Any) -> Loss[Any]:
 
 
 def pair_loss(name: str) -> Loss[Any]:
-    """Make a loss that has a slope for one pair, by its name.
+    """Return a loss with ``pair_slope`` by its name.
 
     >>> pair_loss("hinge").pair_steepness
     1.0

@@ -2,10 +2,10 @@
 
 Shared arguments: query q owns cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c holds
 ``rows[row_ptr[c]:row_ptr[c+1]]``. In each query E_l is the log mass of level l, Z_k the log mass of
-all levels below k, A_k the total probability of being dominated in level k, and D_l the total
-gradient that the documents of level l receive from above. S_l turns the exponentials of level l
-into shares of its mass. Exponentials are taken for all documents of a query at once, see
-``_smooth``: a level may have one document.
+all levels below k, A_k the sum of the weighted probabilities of being dominated in level k, and D_l
+the total gradient of level l from the levels above. S_l is one over the sum of the exponentials of
+level l. Exponentials are computed for all documents of a query at once, see ``_smooth``, because a
+level may have a single document.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from leanrank._smooth import exp_chunk, softplus_chunk
 from leanrank._typing import FloatArray, IntArray
 
 VALUE, CURVATURE, DUAL = 0, 1, 2
-"""What ``sums`` computes. One kernel for the three takes half the time to compile."""
+"""The results of ``sums``. One kernel for all three takes half the time to compile."""
 
 LINEAR = 600.0
-"""Largest range of log masses that are added up as exponentials."""
+"""Range of log masses up to which they are added as exponentials."""
 
 
 @kernel
@@ -31,8 +31,8 @@ def sums(
     r0: int, r1: int, u: FloatArray, want: int, out: FloatArray, atoms: FloatArray, aux: FloatArray,
     a: float, offset: FloatArray,
 ) -> float:  # fmt: skip
-    """Return the value, filling the gradient ``out``; or fill diagonal, atoms and aux; or return
-    the dual value at a.
+    """Return the value and fill the gradient ``out``; or fill the diagonal ``out``, atoms and aux;
+    or return the dual value at a.
     """
     value = 0.0
     levels, e, z, terms = _scratch(cell_ptr, row_ptr, r0, r1)
@@ -172,7 +172,7 @@ def fold(
     cell_ptr: IntArray, r0: int, r1: int, aux: FloatArray, sums: FloatArray, left: FloatArray,
     right: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill the two vectors of each level, which are zero before."""
+    """Fill the two vectors of each level; they must be zero before."""
     base = cell_ptr[r0]
     n = sums.shape[2]
     for q in range(r0, r1):
@@ -197,7 +197,7 @@ def fold(
 def _scratch(
     cell_ptr: IntArray, row_ptr: IntArray, r0: int, r1: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Return seven numbers per level and three per document, for the longest of some queries."""
+    """Return arrays of seven numbers per level and three per document, for any of some queries."""
     levels, longest = 1, 1
     for q in range(r0, r1):
         levels = max(levels, cell_ptr[q + 1] - cell_ptr[q])
@@ -210,9 +210,9 @@ def _masses(
     row_ptr: IntArray, rows: IntArray, mass: FloatArray, first: int, n_levels: int, u: FloatArray,
     levels: FloatArray, e: FloatArray, spare: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill the documents' exponentials e, and of each level E, S and Z, but for the highest level.
+    """Fill the exponentials e of documents, and E, S and Z of levels; the highest has no E and S.
 
-    Also the share of level k − 1 in the mass below level k, and the rest of it.
+    ``share`` gets the share of level k − 1 in the mass below level k, ``rest`` one minus it.
     """
     E, S, Z, share, rest = levels[0], levels[1], levels[2], levels[3], levels[4]
     begin = row_ptr[first]
@@ -260,7 +260,7 @@ def from_above(
 ) -> None:  # fmt: skip
     """Fill D_l = Σ_{k>l} A_k × (share of level l in the mass below k)."""
     D[n_levels - 1] = 0.0
-    carried = 0.0  # relative to the mass below l + 1, so that no factor exceeds one
+    carried = 0.0  # relative to the mass below level l + 1, so that no factor exceeds 1
     for j in range(n_levels - 2, -1, -1):
         carried = A[j + 1] + (carried * rest[j + 2] if j < n_levels - 2 else 0.0)
         D[j] = carried * share[j + 1]

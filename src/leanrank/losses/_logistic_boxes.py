@@ -1,10 +1,11 @@
 """Sums of the logistic loss over all pairs of many winners and many losers, without the pairs.
 
-The loss of a pair is a smooth function of two scores. Scores are cut into boxes of width 1; between
-two boxes it is a polynomial to the last digit: its Chebyshev coefficients fall like 12.6^{−k},
-because the nearest singularities are at ±iπ. So the documents of a box enter by the sums of the
-first 16 Chebyshev polynomials of their places in it, and a sum over pairs costs 16 numbers per
-document and 16² per pair of boxes. The coefficients depend on the distance of two boxes only.
+The range of scores is divided into boxes of width 1. Between two boxes the loss of a pair is a
+polynomial of the two scores up to rounding: its Chebyshev coefficients fall like 12.6^{−k}, because
+the nearest singularities are at ±iπ. So the documents of a box are represented by the sums of the
+first 16 Chebyshev polynomials of their positions in the box, and a sum over pairs takes 16
+operations per document and 16² per pair of boxes. The coefficients depend on the distance of the
+two boxes only.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from leanrank._jit import kernel
 from leanrank._typing import BoolArray, FloatArray
 
 TERMS = 16
-"""Chebyshev polynomials per box: the first that is left out is below the rounding."""
+"""Chebyshev polynomials per box; the next one would be below the rounding."""
 
 MOST_BOXES = 256
 """Boxes above which pairs are added up one by one."""
 
 DOCUMENT_COST, BOX_COST = 24, 150
-"""Cost of a document and of a pair of boxes, in pairs; they decide between boxes and pairs."""
+"""Time of a document and of a pair of boxes, in units of a pair, to choose the faster way."""
 
 SHORT_LIST = 4 * DOCUMENT_COST
 """Number of documents up to which a query needs no boxes."""
 
 COLUMNS_AT_ONCE = 64
-"""Columns of a product whose sums are held at once, so that they fit a near cache."""
+"""Columns of a product that are computed at once, so that their sums fit a cache."""
 
 VALUE, WRONG, ENTROPY, BEND = 0, 1, 2, 3
 
@@ -40,8 +41,8 @@ def count_boxes(
 ) -> tuple[int, float]:  # fmt: skip
     """Return the number of boxes of some scores and where they begin.
 
-    Losers are [low, middle), winners [first, last). The number is 0 where pairs one by one cost
-    less.
+    Losers are [low, middle), winners [first, last). The number is 0 if going pair by pair is
+    faster.
     """
     losers, winners = middle - low, last - first
     pairs = float(losers) * float(winners)
@@ -65,7 +66,7 @@ def boxed_gradient(
     v_lose: FloatArray, lose: FloatArray, v_win: FloatArray, win: FloatArray, least: float, n: int,
     pull_lose: FloatArray, pull_win: FloatArray,
 ) -> float:  # fmt: skip
-    """Return Σ win·lose·log(1 + e^{−z}) and add its gradient to the pulls."""
+    """Return Σ win·lose·log(1 + e^{−z}), and add its gradient to ``pull_lose`` and ``pull_win``."""
     losers, winners = _moments(v_lose, lose, least, n), _moments(v_win, win, least, n)
     at_winners, at_losers = _exchange(_coefficients(n, WRONG, 0.0), winners, losers)
     pull_win -= win * _values(v_win, at_winners, least)[:, 0]
@@ -78,7 +79,7 @@ def boxed_entropy(
     v_lose: FloatArray, lose: FloatArray, v_win: FloatArray, win: FloatArray, least: float, n: int,
     a: float,
 ) -> float:  # fmt: skip
-    """Return the sum of win·lose times the entropy of a times the probability of a wrong order."""
+    """Return Σ win·lose·entropy(a·p), p being the probability of a wrong order."""
     losers, winners = _moments(v_lose, lose, least, n), _moments(v_win, win, least, n)
     return _total(_coefficients(n, ENTROPY, a), winners, losers)
 
@@ -130,7 +131,7 @@ def _add(
 def _exchange(
     coefficients: FloatArray, winners: FloatArray, losers: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Return the series at the winners' boxes of sums over losers, and the other way round."""
+    """Return the series of sums over losers in each box of winners, and vice versa."""
     n, _, width = winners.shape
     at_winners, at_losers = np.zeros((n, TERMS, width)), np.zeros((n, TERMS, width))
     found = np.empty(width)
@@ -279,7 +280,7 @@ def _wrong(z: float) -> float:
 
 @kernel
 def _entropy(z: float, a: float) -> float:
-    """Return the entropy of a times the probability of a wrong order, small shares kept exact."""
+    """Return the entropy of a times the probability of a wrong order, accurate near 0 and 1."""
     e = math.exp(-abs(z))
     s = a * (e if z > 0.0 else 1.0) / (1.0 + e)
     rest = ((1.0 if z > 0.0 else e) + (1.0 - a) * (e if z > 0.0 else 1.0)) / (1.0 + e)

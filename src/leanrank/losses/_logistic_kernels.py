@@ -1,13 +1,13 @@
-"""Sums over all pairs of a query: each document against all documents of lower levels.
+"""Sums of the logistic loss over all pairs of a query.
 
-The pairs of a query are cut into *pieces*, some winners against some losers that all weigh the
-same. A large piece goes without its pairs, see ``_logistic_boxes``; others pair by pair.
+The pairs of a query are divided into *pieces*: some winners against some losers, all pairs with the
+same weight. Large pieces are evaluated by boxes, see ``_logistic_boxes``; others pair by pair.
 
 Shared arguments: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending level, cell c
 holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights in either
 role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not empty. Inside a
-query documents are numbered by ascending level, so those below a level come first. Boxes are not
-compiled where ``boxes`` is None, because no list is long enough for them.
+query documents are numbered by ascending level. With ``boxes`` None, as where all lists are short,
+boxes are not compiled.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from leanrank.losses._logistic_boxes import (
 )
 
 LONG_LIST = 256
-"""Number of documents from which halves of the levels stand against each other."""
+"""Number of documents from which pieces are halves of some levels against each other."""
 
-FEW_BENDS, MOST_BENDS = 256, 1 << 16
-"""Pairs below which products go one by one, and pairs whose φ″ are held at once."""
+FEW_PAIRS, MOST_PAIRS = 256, 1 << 16
+"""Pairs up to which products go pair by pair, and pairs whose φ″ are in memory at once."""
 
 
 @kernel
@@ -39,9 +39,9 @@ def sums(
     lose: FloatArray, table: FloatArray, table_ptr: IntArray, r0: int, r1: int, u: FloatArray,
     g: FloatArray, a: float, boxes: int | None,
 ) -> float:  # fmt: skip
-    """Return the value and fill the gradient g; or, where g is empty, return the dual value at a.
+    """Return the value and fill the gradient g; or, if g is empty, return the dual value at a.
 
-    That is the sum of c times the binary entropy of a times the probability of a wrong order.
+    The dual value is Σ c·entropy(a·p), p being the probability of a wrong order.
     """
     dual = len(g) == 0
     log_a, moved = math.log(a), math.log1p(-a) if a < 1.0 else -math.inf
@@ -66,7 +66,7 @@ def sums(
                         )
             if n > 0:
                 continue
-            for begin in range(low, middle, CHUNK):  # losers at once, against some winners
+            for begin in range(low, middle, CHUNK):  # a chunk of losers against some winners
                 end = min(begin + CHUNK, middle)
                 width = end - begin
                 step = CHUNK // width
@@ -142,7 +142,7 @@ def products(
                     )  # fmt: skip
             if n > 0:
                 continue
-            if (middle - low) * (last - first) < FEW_BENDS:
+            if (middle - low) * (last - first) < FEW_PAIRS:
                 for i in range(first, last):
                     for j in range(low, middle):
                         e = math.exp(-abs(v[i] - v[j]))
@@ -152,7 +152,7 @@ def products(
                             total[i, f] += flow
                             total[j, f] -= flow
                 continue
-            step = max(1, MOST_BENDS // (middle - low))
+            step = max(1, MOST_PAIRS // (middle - low))
             for begin in range(first, last, step):
                 losing, some = slice(low, middle), slice(begin, min(begin + step, last))
                 _add_products(
@@ -195,11 +195,11 @@ def _query(
     cell_ptr: IntArray, row_ptr: IntArray, rows: IntArray, table: FloatArray, table_ptr: IntArray,
     q: int, u: FloatArray, long: int,
 ) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:  # fmt: skip
-    """Return rows and scores by ascending level, and the pieces of their pairs with a weight each.
+    """Return rows and scores by ascending level, and the pieces of their pairs with their weights.
 
-    A piece is where its losers begin and end, then its winners. If pairs weigh differently, each
-    level stands against each lower one. Else it stands against all lower ones together; and from
-    ``long`` documents on, the upper half of some levels against their lower half.
+    A piece holds the begin and end of its losers and of its winners. If pairs of levels have
+    different weights, there is a piece for each pair of levels. Else there is one for each level
+    and all lower ones or, from ``long`` documents on, for the two halves of some levels.
     """
     first, n_levels = cell_ptr[q], cell_ptr[q + 1] - cell_ptr[q]
     starts = row_ptr[first : first + n_levels + 1] - row_ptr[first]

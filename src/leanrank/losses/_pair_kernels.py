@@ -1,12 +1,12 @@
 """Sums over the violated pairs of a query: value, gradient, products.
 
-A pair of a winner i and a loser j of a lower level is violated by h = margin − (u_i − u_j) > 0. A
-query is sorted by score and swept twice: once for its losers, once for its winners.
+The violation of a pair of a winner i and a loser j of a lower level is h = margin − (u_i − u_j), if
+that is positive. A query is sorted by score and swept twice, once for losers, once for winners.
 
 Shared arguments: query q owns rows ``query_ptr[q]:query_ptr[q+1]`` and cells
 ``cell_ptr[q]:cell_ptr[q+1]``; ``win`` and ``lose`` are a document's weights in either role;
 ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels, row the winner's, if it is not empty;
-``order`` holds each query's rows as last sorted: the scratch of one problem.
+``order`` holds each query's rows as last sorted: working memory of one problem.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def products(
 ) -> None:  # fmt: skip
     """Fill the Hessian of Σ c·h² over violated pairs, times the columns of D.
 
-    D and ``out`` begin at the first row of query r0. Threads may share the columns, so the
-    order is only read.
+    D and ``out`` begin at the first row of query r0. Several threads may work on columns of the
+    same queries, so ``order`` is not changed.
     """
     width = D.shape[1]
     x, level, wins, loses, nodes = query_scratch(query_ptr, cell_ptr, r0, r1, width + 1)
@@ -114,7 +114,7 @@ def from_below(
     rows: IntArray, cell: IntArray, first: int, n_levels: int, win: FloatArray, lose: FloatArray,
     x: FloatArray, level: IntArray, wins: FloatArray, loses: FloatArray,
 ) -> None:  # fmt: skip
-    """List a query in order of score for its losers: scores and levels negated."""
+    """Fill a query's documents in sorted order for the losers' sweep, scores and levels negated."""
     for at in range(len(rows)):
         x[at] = -x[at]
         level[at] = n_levels - 1 - (cell[rows[at]] - first)

@@ -1,11 +1,11 @@
 """One sweep down the scores of a query, with running sums by level.
 
 On the way down, the set of losers that violate a winner only grows, and so does every
-h = margin − (u_i − u_j): the sums of 1, h and h² over them are updated by adding positive numbers,
-never by subtracting, so nothing cancels, however large the scores are. The sums are kept
-by level, in a Fenwick tree (a document then costs the logarithm of the number of levels) or, where
-pairs of levels weigh differently, in a plain table. The losers' sums are the same sweep in
-reverse: ``reverse`` selects the table's order.
+h = margin − (u_i − u_j). The sums of 1, h and h² over them are updated by adding positive numbers,
+so nothing cancels, however large the scores are. There is one sum per level: in a Fenwick tree,
+with which a document takes time logarithmic in the number of levels, or, if pairs of levels have
+different weights, in an array. The sums of the losers come from the same sweep in reverse;
+``reverse`` selects the order of the table of weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MANY_LEVELS = 8_192
 
 
 LEVEL_GROUPS = 256
-"""Groups of the upper tier: more would scatter documents over more pages than are at hand."""
+"""Groups of the upper tier; with more, memory accesses would be scattered over too many pages."""
 
 
 @kernel
@@ -29,17 +29,17 @@ def sweep_levels(
     weights: FloatArray, reverse: bool, margin: float, power: int, nodes: FloatArray,
     sums: FloatArray,
 ) -> float:  # fmt: skip
-    """Sweep, however many levels there are: first between groups of levels, then within each."""
+    """Sweep any number of levels: with many, first between groups of levels, then within each."""
     if n_levels <= MANY_LEVELS or len(weights) > 0:
         return sweep(
             x, level, adds, reads, n, n_levels, weights, reverse, margin, power, nodes, sums
         )
-    group, starts, place, part_level = _level_groups(level, n, n_levels)
+    group, starts, position, part_level = _level_groups(level, n, n_levels)
     n_groups = len(starts) - 1
     total = sweep(x, group, adds, reads, n, n_groups, weights, reverse, margin, power, nodes, sums)
     part_x, part_adds, part_reads, part_sums = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for at in range(n):
-        to = place[at]
+        to = position[at]
         part_x[to], part_adds[to], part_reads[to] = x[at], adds[at], reads[at]
     for g in range(n_groups):
         low, high = starts[g], starts[g + 1]
@@ -59,7 +59,7 @@ def sweep_levels(
             part_sums[low:high],
         )
     for at in range(n):
-        sums[at] += part_sums[place[at]]
+        sums[at] += part_sums[position[at]]
     return total
 
 
@@ -67,11 +67,10 @@ def sweep_levels(
 def _level_groups(
     level: IntArray, n: int, n_levels: int,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:  # fmt: skip
-    """Cut many levels into groups.
+    """Divide many levels into groups, and sort documents by group; scores stay sorted in a group.
 
-    Return the group of each document, where each group's documents begin when they are put
-    together, each document's place then, and by place its level less the group's lowest. The order
-    of scores is kept within a group.
+    Return the group of each document, the start of each group, the position of each document, and
+    by position the document's level minus the lowest level of its group.
     """
     n_groups = min(LEVEL_GROUPS, n_levels)
     group = np.empty(n, np.int64)
@@ -81,14 +80,14 @@ def _level_groups(
         starts[group[at] + 1] += 1
     for g in range(n_groups):
         starts[g + 1] += starts[g]
-    place, within, fill = np.empty(n, np.int64), np.empty(n, np.int64), starts.copy()
+    position, within, fill = np.empty(n, np.int64), np.empty(n, np.int64), starts.copy()
     for at in range(n):
         g = group[at]
         to = fill[g]
         fill[g] += 1
-        place[at] = to
+        position[at] = to
         within[to] = level[at] - _lowest(g, n_levels, n_groups)
-    return group, starts, place, within
+    return group, starts, position, within
 
 
 @kernel
@@ -103,11 +102,11 @@ def sweep(
     weights: FloatArray, reverse: bool, margin: float, power: int, nodes: FloatArray,
     sums: FloatArray,
 ) -> float:  # fmt: skip
-    """For each document, sum add·h^(power−1) over the documents of lower levels ahead of which it
-    is by less than the margin; times read in ``sums``. Return the total of read·add·h^power.
+    """Fill ``sums`` with read·Σ add·h^(power−1), and return the total of read·add·h^power.
 
-    Scores x descend. A node holds the sums of 1, h and h², and the score at which they were last
-    true.
+    For each document, Σ is over the documents of lower levels that it leads by less than the
+    margin. Scores x descend. A node holds the sums of 1, h and h², and the score x for which they
+    are valid.
     """
     nodes[:n_levels] = 0.0
     total = 0.0
@@ -171,7 +170,7 @@ def _add(node: FloatArray, here: float, weight: float, h: float) -> None:
 
 @kernel
 def _weight(weights: FloatArray, n_levels: int, k: int, j: int, reverse: bool) -> float:
-    """Return the weight of a pair of levels, k that of the reading document."""
+    """Return the weight of a pair of levels; k is the level of the reading document."""
     if reverse:
         return weights[(n_levels - 1 - j) * n_levels + n_levels - 1 - k]
     return weights[k * n_levels + j]
@@ -183,7 +182,7 @@ def sweep_columns(
     weights: FloatArray, reverse: bool, margin: float, nodes: FloatArray, d: FloatArray,
     sums: FloatArray,
 ) -> None:  # fmt: skip
-    """Add read·Σ add·(d_i − d_j) over violated pairs; scores x descend."""
+    """Add read·Σ add·(d_i − d_j) over violated pairs to ``sums``; scores x descend."""
     nodes[:n_levels] = 0.0
     width = d.shape[1]
     found = np.empty(width)
@@ -214,7 +213,7 @@ def sweep_columns(
 def read_columns(
     nodes: FloatArray, k: int, n_levels: int, weights: FloatArray, reverse: bool, found: FloatArray,
 ) -> float:  # fmt: skip
-    """Add up the columns of the levels below k, and return their weight."""
+    """Add the columns of the levels below k to ``found``, and return their weight."""
     width = len(found)
     count = 0.0
     if len(weights) > 0:

@@ -1,13 +1,12 @@
-"""What a loss is: a sum over queries of functions of scores, levels and weights.
+"""The base class of losses: sums over queries of functions of scores, levels and weights.
 
-A loss never sees features. It is prepared once into a *plan* (flat arrays, picklable, never
-changed) and then evaluated over *ranges of queries* ``[r0, r1)``: a range reads and writes only the
-rows of its own queries and returns partial sums, so ranges may run in any thread or process. A
-constant added to all scores of a query changes nothing, and a score gradient adds up to zero in
-each query.
+A loss does not know the features. ``prepare`` makes a *plan* from the labels (flat arrays that are
+never changed and can be pickled). The plan is evaluated over *ranges of queries* ``[r0, r1)``: a
+range reads and writes only the rows of its own queries and returns partial sums, so ranges may run
+in any thread or process. A constant added to all scores of a query changes nothing, and the score
+gradient of each query adds up to zero.
 
-The operations; a loss offers those that it defines, and a solver rejects one that lacks what it
-needs:
+A loss offers the operations that it defines; a solver rejects a loss that lacks one it needs:
 
 ========== ===================================================================================
 prepare    labels, queries, weights and offset -> plan
@@ -40,7 +39,7 @@ NORMALIZATIONS = ("query", "term", "none")
 
 @dataclass(frozen=True)
 class Plan:
-    """The part of a prepared data set that every loss needs; losses extend it.
+    """The part of a prepared data set that every loss needs; subclasses add their own arrays.
 
     Attributes
     ----------
@@ -51,7 +50,7 @@ class Plan:
     offset : array or None
         s in u = Xw − s.
     cell : array of int64
-        The cell of each row, numbered so that the cells of a query are consecutive.
+        The cell of each row, such as its level; the cells of a query have consecutive numbers.
     cell_ptr : array of int64
         Query q owns the cells ``cell_ptr[q]:cell_ptr[q + 1]``.
     """
@@ -76,7 +75,7 @@ P = TypeVar("P", bound=Plan)
 
 
 class Edges(NamedTuple):
-    """Explicit preferences: row ``winner`` over row ``loser`` of the same query, with a weight."""
+    """Explicit preferences for row ``winner`` over row ``loser`` of one query, with weights."""
 
     winner: IntArray
     loser: IntArray
@@ -89,10 +88,10 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Labels:
-    """The input of ``Loss.prepare``; rows in grouped order.
+    """The input of ``Loss.prepare``, with rows in grouped order.
 
-    With ``edges``, the levels of y play no part in a pairwise loss. ``levels`` are the distinct
-    labels of the whole data set, where these documents are only some of it.
+    With ``edges``, a pairwise loss ignores the levels of y. ``levels`` are the distinct labels of
+    the whole data set; they are needed if these documents are a part of it.
     """
 
     y: FloatArray
@@ -106,9 +105,9 @@ class Labels:
     levels: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Subtract the first offset of each query, which changes no loss but would cost digits.
+        """Subtract the first offset of each query, which changes no loss, to keep precision.
 
-        Read-only arrays, as of a worker or a file, would make Numba compile kernels again.
+        ``kernel_view`` avoids that Numba compiles kernels again for read-only arrays.
         """
         for name in ("y", "query_ptr", "sample_weight", "query_weight", "gain_weight"):
             if getattr(self, name) is not None:
@@ -124,7 +123,7 @@ class Labels:
         >>> Labels(np.array([2.0, 1.0, 2.0]), np.array([0, 3])).find_levels()
         (array([1., 2.]), array([1, 0, 1]))
         """
-        blocks = row_blocks(len(self.y), 1 << 20)  # the sort of all would take much memory
+        blocks = row_blocks(len(self.y), 1 << 20)  # sorting all at once would need much memory
         levels = self.levels
         if levels is None:
             levels = np.unique(np.concatenate([[], *(np.unique(self.y[a:b]) for a, b in blocks)]))
@@ -134,7 +133,7 @@ class Labels:
         return levels, level_of
 
     def with_margin(self, scale: float) -> Labels:
-        """Require a lead of ``scale`` times the difference of labels, by an offset."""
+        """Return labels with an offset that requires a lead of ``scale`` per unit of label."""
         if np.isnan(self.y).any():
             raise InputError(
                 "margin='scaled' needs a label for every document: give y beside the preferences"
@@ -145,17 +144,17 @@ class Labels:
 
 @dataclass(frozen=True)
 class Curvature:
-    """A score Hessian in parts, diag − low rank, which ``Loss.curvature`` fills.
+    """A score Hessian as diagonal − low rank, filled by ``Loss.curvature``.
 
     Attributes
     ----------
     diag : array
-        The diagonal: the weight of each row's outer product.
+        The diagonal.
     atoms : array of shape (n_rows, n_atoms)
         Weights of each row whose sums over each *cell* (say, the documents of one level of one
         query) span the low-rank part.
     aux : array of shape (n_cells, n_aux)
-        What ``fold`` needs of each cell.
+        Numbers of each cell for ``fold``.
     cell : array of int64
         The cell of each row.
     exact : bool
@@ -170,14 +169,14 @@ class Curvature:
 
     @classmethod
     def empty(cls, loss: Loss[Any], plan: Plan, *, exact: bool = False) -> Curvature:
-        """Return the parts for a loss to fill; rows without curvature stay zero."""
+        """Return zeros for a loss to fill; rows without curvature stay zero."""
         atoms = np.zeros((plan.n_rows, loss.n_atoms))
         aux = np.zeros((int(plan.cell_ptr[-1]), loss.n_aux))
         return cls(np.zeros(plan.n_rows), atoms, aux, plan.cell, exact)
 
 
 class Evaluated(NamedTuple):
-    """Scores, and the value and score gradient that a loss has there on some queries."""
+    """Scores, and the value and score gradient of a loss there, on some queries."""
 
     u: FloatArray
     value: float
@@ -185,19 +184,19 @@ class Evaluated(NamedTuple):
 
 
 class Loss(Part, ABC, Generic[P]):
-    """A function of scores; the table of the module explains each operation.
+    """A function of scores; the table in the module's docstring explains each operation.
 
     Attributes
     ----------
     name : str
     smooth : bool
-        Whether the gradient is continuous, as Newton's method needs it.
+        Whether the gradient is continuous, which Newton's method requires.
     takes_edges : bool
         Whether ``prepare`` accepts explicit preferences.
     n_atoms, n_aux : int
-        For ``curvature`` and ``fold``.
+        Numbers of columns of ``Curvature.atoms`` and ``Curvature.aux``.
     pair_steepness : float
-        For ``pair_slope``: what the default step is divided by, beside a pair's squared norm.
+        For ``pair_slope``: the default step is one over this times the squared norm of a pair.
     """
 
     kind: ClassVar[str] = "loss"
@@ -209,21 +208,21 @@ class Loss(Part, ABC, Generic[P]):
 
     @abstractmethod
     def prepare(self, labels: Labels) -> P:
-        """Prepare levels and weights once."""
+        """Return the plan of labelled documents."""
 
     def weighed(self, labels: Labels) -> Labels:
-        """Return labels with the query weights of the loss itself; here there are none."""
+        """Return labels whose query weights include those of the loss; here there are none."""
         return labels
 
     @property
     def unweighed(self) -> Loss[P]:
-        """The same loss without query weights of its own, for labels that include them."""
+        """The same loss without its query weights, for labels that include them already."""
         return self
 
     def workspace(self, plan: P) -> P:
-        """Return the plan with working memory for one problem; plans themselves never change.
+        """Return the plan with working memory for one problem.
 
-        The operations take a plan with or without scratch and return the same.
+        All operations give the same results with and without working memory.
         """
         return plan
 
@@ -232,11 +231,11 @@ class Loss(Part, ABC, Generic[P]):
         """Return the value over queries [r0, r1) and fill their rows of the score gradient."""
 
     def dual(self, plan: P, r0: int, r1: int, u: FloatArray, a: float) -> float:
-        """Return the dual value of queries [r0, r1) at a times the score gradient."""
+        """Return the dual value of queries [r0, r1) at the point given by a·g."""
         raise NotImplementedError
 
     def dual_at(self, plan: P, r0: int, r1: int, point: Evaluated, a: float) -> float:
-        """Return the same where value and score gradient are known."""
+        """Return ``dual`` at a point where value and score gradient are known."""
         return self.dual(plan, r0, r1, point.u, a)
 
     def curvature(self, plan: P, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
@@ -254,8 +253,8 @@ class Loss(Part, ABC, Generic[P]):
     ) -> None:
         """Fill the rows of queries [r0, r1) of the score Hessian times d.
 
-        By default the difference of the gradients a little ahead and a little behind: good enough
-        for a step, and no certificate depends on it.
+        By default a central difference of gradients. That is accurate enough for a step, and no
+        certificate depends on it.
         """
         rows = plan.span(r0, r1)
         size = float(np.abs(d[rows]).max(initial=0.0))
@@ -272,13 +271,13 @@ class Loss(Part, ABC, Generic[P]):
         raise NotImplementedError
 
     def term_mass(self, plan: P) -> FloatArray:
-        """Return the total factor of each query's terms, for bounds on the curvature."""
+        """Return the sum of the factors of each query's terms, for bounds on the curvature."""
         raise NotImplementedError
 
     def pair_slope(self) -> Any:
-        """Return a compiled function of the lead z of the winner and the difference of the labels.
+        """Return a compiled function of the winner's lead z and the difference of the labels.
 
-        Its results are the loss of the pair and the derivative in z.
+        It returns the loss of the pair and its derivative with respect to z.
         """
         raise NotImplementedError
 
@@ -309,10 +308,11 @@ def query_scale(terms: FloatArray, query_weight: FloatArray | None, normalize: s
 
 
 def query_shares(loss: Loss[Any], labels: Labels) -> tuple[FloatArray, float]:
-    """Return ω_q / c_q of each query, and S over these queries, so that parts can share one S.
+    """Return ω_q / c_q of each query, and S over these queries.
 
-    The plan of labels with ``normalize="none"`` and these shares, divided by the S of all parts as
-    query weights, is the part's share of the whole objective. A part without information has S = 0.
+    With these numbers, divided by the sum of S over all parts of the data, as query weights, and
+    with ``normalize="none"``, the objectives of the parts add up to that of the whole. A part
+    whose queries all have one level has S = 0.
     """
     try:
         weight = loss.prepare(replace(labels, normalize="none")).scale
@@ -343,7 +343,7 @@ class Cells(NamedTuple):
     query : array of int64
         The query of each cell.
     level : array of int64
-        Which level of the whole data set each cell is.
+        The level of each cell, as its position among the levels of the whole data set.
     """
 
     rows: IntArray
@@ -355,7 +355,7 @@ class Cells(NamedTuple):
 
 
 def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> Cells:
-    """Sort rows by query and level, once.
+    """Return rows sorted by query and level.
 
     >>> cells = sort_into_cells(np.array([1, 0, 1, 0]), 2, np.array([0, 3, 4]))
     >>> cells.rows.tolist(), cells.row_ptr.tolist(), cells.cell_ptr.tolist()
@@ -375,10 +375,10 @@ def sort_into_cells(level_of: IntArray, n_levels: int, query_ptr: IntArray) -> C
 
 
 def mass_below(cells: Cells, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mass of each cell, and that of the lower cells of its query.
+    """Return the mass of each cell, and the mass of the lower cells of its query.
 
-    Every sum is of one query's masses only and nothing is subtracted: a document of weight 0 has
-    no effect, whatever the weights of the others.
+    Sums are within queries and nothing is subtracted, so a document of weight 0 has no effect at
+    all, whatever the weights of the others.
 
     >>> cells = sort_into_cells(np.array([1, 0, 1, 0]), 2, np.array([0, 3, 4]))
     >>> [a.tolist() for a in mass_below(cells, np.array([0.1, 0.2, 0.3, 0.4]))]

@@ -1,15 +1,14 @@
-"""The domination loss (Stevens, Bengio & Singer 2013): each document should beat all below its
-level.
+"""The domination loss (Stevens, Bengio & Singer 2013) of documents against all lower levels.
 
 For a document i at level k of its query, with Z_k the mass Σ_j m_j e^{u_j} of the documents j of
 lower levels,
 
     ℓ_i(u) = log(1 + Z_k e^{−u_i}),
 
-so a query costs one pass: the mass of each level, then one logarithm per document. With softmax
+so a query takes one pass: the mass of each level, then one logarithm per document. With the softmax
 weights r over the lower levels and π_i the probability that i is dominated, the Hessian of level k
-is A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal less
-two vectors per level. Everything is kept in logarithms of level masses, which neither overflow nor
+is A Cov_r + Σ_i b_i (e_i − r)(e_i − r)ᵀ, A = Σ c_i π_i and b_i = c_i π_i (1 − π_i): a diagonal
+minus two vectors per level. Level masses are stored as logarithms, which neither overflow nor
 cancel.
 """
 
@@ -69,7 +68,7 @@ class DominationLoss(Loss[DominationPlan]):
     n_aux: ClassVar[int] = 3
 
     def prepare(self, labels: Labels) -> DominationPlan:
-        """Sort each query's documents by level."""
+        """Return the plan: documents sorted by level, with their weights."""
         y, ptr = labels.y, labels.query_ptr
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
@@ -106,7 +105,7 @@ class DominationLoss(Loss[DominationPlan]):
     def curvature(
         self, plan: DominationPlan, r0: int, r1: int, u: FloatArray, out: Curvature
     ) -> None:
-        """Fill the diagonal, the atoms (share of its level's mass, b_i) and what fold needs."""
+        """Fill the diagonal, the atoms (share of the level's mass, b_i) and the input of fold."""
         self._sums(plan, r0, r1, u, kernels.CURVATURE, out.diag, out.atoms, out.aux)
 
     def product(
@@ -118,7 +117,7 @@ class DominationLoss(Loss[DominationPlan]):
     def fold(
         self, plan: DominationPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Turn sums over levels into the two vectors of each level."""
+        """Return the two vectors of each level from sums over levels."""
         left, right = (np.zeros((len(sums), sums.shape[2])) for _ in range(2))
         kernels.fold(plan.cell_ptr, r0, r1, aux, sums, left, right)
         return left, right
@@ -144,7 +143,7 @@ class DominationLoss(Loss[DominationPlan]):
         return float(kernels.sums(*given))
 
     def term_mass(self, plan: DominationPlan) -> FloatArray:
-        """Return the total factor of each query's terms, whose curvature is at most a variance."""
+        """Return the sum of the factors of each query's terms, for bounds on the curvature."""
         n_queries = len(plan.query_ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
         return _totals(query_of, plan.gain, n_queries)

@@ -1,15 +1,15 @@
 """The pairwise exponential loss, RankBoost's: e^{−z} of every lead z of a winner over a loser.
 
-The exponential of a difference is a product, so levels need no loop over pairs: the loss of a
-query's level k is e^{W_k + Z_k}, W_k the log of its winners' Σ win_i e^{−u_i} and Z_k that of the
-losers' Σ lose_j e^{u_j} over all lower levels, O(n) in all. Sums are kept as logarithms: a value
-overflows only if the loss itself does.
+The exponential of a difference is a product, so no loop over pairs is needed: the loss of level k
+of a query is e^{W_k + Z_k}, where W_k is the log of Σ win_i e^{−u_i} over level k and Z_k the log
+of Σ lose_j e^{u_j} over all lower levels, in O(n) time. Sums are stored as logarithms, so that a
+value overflows only if the loss itself does.
 
 Shared arguments of the kernels: query q owns the cells ``cell_ptr[q]:cell_ptr[q+1]`` in ascending
 level, cell c holds ``rows[row_ptr[c]:row_ptr[c+1]]``, ``win`` and ``lose`` are a document's weights
 in either role, and ``table[table_ptr[q]:table_ptr[q+1]]`` weighs pairs of levels if it is not
-empty. E_l is the log of Σ lose_j e^{u_j} over level l; Z_k gathers the E below k and A_l the W
-above l, weights of levels included.
+empty. E_l is the log of Σ lose_j e^{u_j} over level l; Z_k adds up the levels below k and A_l, from
+the W, the levels above l, with the weights of pairs of levels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ExponentialLoss(SmoothPairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        Weight of a pair by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels; see ``importance_tables``.
     """
 
     name: ClassVar[str] = "exponential"
@@ -54,7 +54,7 @@ class ExponentialLoss(SmoothPairwiseLoss):
 
 
 def by_level(plan: PairPlan) -> tuple[AnyArray, ...]:
-    """Return the arguments of kernels that go level by level and do not sort scores."""
+    """Return the leading arguments of kernels that work level by level without sorting scores."""
     return (
         plan.query_ptr,
         plan.cell_ptr,
@@ -153,7 +153,7 @@ def _log_masses(
 
 @kernel
 def _gathered(logs: FloatArray, weights: FloatArray, upwards: bool) -> FloatArray:
-    """Sum over the levels below each (upwards) or above each, in logarithms."""
+    """Return the log of the sum over the levels below each level (``upwards``) or above it."""
     n = len(logs)
     out = np.full(n, -math.inf)
     for step in range(1, n):
@@ -173,7 +173,7 @@ def _gathered(logs: FloatArray, weights: FloatArray, upwards: bool) -> FloatArra
 def _gathered_means(
     means: FloatArray, logs: FloatArray, sums: FloatArray, weights: FloatArray, upwards: bool,
 ) -> FloatArray:  # fmt: skip
-    """Average level means over the levels that ``_gathered`` summed, by their share of the sum."""
+    """Return the means of D over the levels of each sum of ``_gathered``."""
     n = len(logs)
     out = np.zeros(means.shape)
     for step in range(1, n):
@@ -199,7 +199,7 @@ def _level_means(
     row_ptr: IntArray, rows: IntArray, weight: FloatArray, sign: float, first: int,
     logs: FloatArray, u: FloatArray, D: FloatArray, start: int,
 ) -> FloatArray:  # fmt: skip
-    """Average the rows of D over each level, by weight·e^{sign·u}."""
+    """Return the mean of the rows of D over each level, weighted by weight·e^{sign·u}."""
     means = np.zeros((len(logs), D.shape[1]))
     for k in range(len(logs)):
         for at in range(row_ptr[first + k], row_ptr[first + k + 1]):

@@ -1,4 +1,4 @@
-"""The hinges over pairs: what is missing of a lead, or its square."""
+"""The hinge losses of pairs: the shortfall of a lead, or its square."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class MarginLoss(PairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        Weight of a pair by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels; see ``importance_tables``.
     margin : float, default=1.0
-        A margin that depends on the labels is an offset in addition.
+        The lead that is required of every pair; ``Labels.with_margin`` adds one that depends on the
+        labels.
     """
 
     power: ClassVar[int]
@@ -31,12 +32,12 @@ class MarginLoss(PairwiseLoss):
         self.margin = margin
 
     def workspace(self, plan: PairPlan) -> PairPlan:
-        """Return the plan with its own order and without the rows by level, which are not read."""
+        """Return the plan with its own order, and without the rows by level, which are not used."""
         order = order_of(replace(plan, order=None))
         return replace(plan, rows=np.zeros(0, dtype=np.int64), order=order)
 
     def _missing(self, z: FloatArray) -> FloatArray:
-        """Return by how much each difference of scores falls short of the margin."""
+        """Return the shortfall of each difference of scores from the margin, at least 0."""
         missing: FloatArray = np.maximum(0.0, self.margin - z)
         return missing
 
@@ -48,7 +49,7 @@ class MarginLoss(PairwiseLoss):
 class HingeLoss(MarginLoss):
     """Σ c_ij max(0, margin − (u_i − u_j)).
 
-    The gradient is a subgradient at the kinks, where a pair counts as satisfied; there is no
+    At the kinks, where a pair counts as satisfied, the gradient is a subgradient. There is no
     curvature. Parameters as for ``MarginLoss``.
     """
 

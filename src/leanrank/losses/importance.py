@@ -1,4 +1,4 @@
-"""Weights of pairs by level: a given table, or the change of NDCG when the two are swapped."""
+"""Weights of pairs by level: a given table, or the change of NDCG by a swap of the documents."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MOST_LEVELS_WITH_TABLE = 64
 def importance_tables(
     importance: Any, levels: FloatArray, cells: Cells, mass: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """List, query by query, the weight of each pair of its levels.
+    """Return the weight of each pair of levels, query by query.
 
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels)
-        None: equal weights. "ndcg": the change of NDCG when documents of the two
-        levels are swapped, with the mean discount of each level's ranks in the ideal ranking. An
-        array: lowest level first, row the winner's.
+        None: equal weights. "ndcg": the change of NDCG when two documents of these levels are
+        swapped in the ideal ranking, with the mean discount over the ranks of each level. An array:
+        one row per level of the winner, lowest level first.
     levels : array
         The distinct labels of the data, ascending.
     cells : Cells
@@ -60,7 +60,7 @@ def importance_tables(
 def summed_importance(
     table: FloatArray, table_ptr: IntArray, cells: Cells, sizes: FloatArray
 ) -> FloatArray:
-    """Return the weight of all pairs of each query; ``sizes`` are those of the cells."""
+    """Return the total weight of the pairs of each query; ``sizes`` are the masses of the cells."""
     cuts = cells.cell_ptr[1:-1]
     return np.array(
         [
@@ -80,7 +80,7 @@ def _checked(importance: Any, n_levels: int) -> FloatArray:
     if table.shape != (n_levels, n_levels):
         raise InputError(
             f"the importance table has shape {table.shape} but the labels have {n_levels} levels: "
-            "give one weight for each pair of levels, lowest level first, row the winner"
+            "give one row per level of the winner, lowest level first"
         )
     if not np.isfinite(table).all() or (table < 0).any():
         raise InputError("the importance table must hold finite numbers that are not negative")

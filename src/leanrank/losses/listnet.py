@@ -1,4 +1,4 @@
-"""Cross entropy between the scores' softmax and a target distribution over a query's documents.
+"""Cross entropy of the softmax of the scores and a target distribution over a query's documents.
 
 ListNet (Cao et al. 2007) takes the softmax of the labels, or of their gains 2^y − 1, as the target.
 The *softmax loss* takes the gains themselves: P_i ∝ m_i·gain_i. With m the document weights and
@@ -35,16 +35,16 @@ GAINS = ("exp2", "linear")
 
 @dataclass(frozen=True)
 class ListNetPlan(Plan):
-    """The target of each query, which is one cell.
+    """The weights and the target of each query; a query is one cell.
 
     Attributes
     ----------
     mass : array
-        Document weights m, lifted; 0 in queries that take no part.
+        Document weights m, times the factor of ``lift``; 0 in queries that do not count.
     target : array
-        The query's factor times P_i, and times the gain weight if there are any.
+        P_i times the query's factor and the gain weight.
     total : array
-        Σ target of each query.
+        The sum of ``target`` over each query.
     """
 
     mass: FloatArray
@@ -53,7 +53,7 @@ class ListNetPlan(Plan):
 
 
 class ListNetLoss(Loss[ListNetPlan]):
-    """Cross entropy between the top-one probabilities of labels and of scores.
+    """Cross entropy of the top-one probabilities of labels and of scores.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ListNetLoss(Loss[ListNetPlan]):
         self.target = target
 
     def prepare(self, labels: Labels) -> ListNetPlan:
-        """Compute the target distribution of each query."""
+        """Return the plan with the target distribution of each query."""
         if self.target == "gains":
             return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
@@ -94,7 +94,7 @@ class ListNetLoss(Loss[ListNetPlan]):
     def fold(
         self, plan: ListNetPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Turn the mean features of each query into the factors of its covariance."""
+        """Return the factors of the low-rank part from the mean features of each query."""
         del plan
         mean = sums[:, 0]
         return mean * (0.5 * aux[r0:r1]), mean
@@ -114,8 +114,8 @@ class ListNetLoss(Loss[ListNetPlan]):
 class SoftmaxLoss(ListNetLoss):
     """Cross entropy with the gains of the documents as target: P_i ∝ gain_i.
 
-    It bounds the loss of NDCG from above (Bruch et al. 2019). A gain weight multiplies the gain of
-    its document.
+    It is an upper bound of the loss of NDCG (Bruch et al. 2019). A gain weight multiplies the gain
+    of its document.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ class SoftmaxLoss(ListNetLoss):
         The gain of a label y: 2^y − 1, y itself (clicks over propensities, mean ratings), or the
         entry y of a sequence.
     emphasis : float, default=0.0
-        A query counts by this power of its total gain: with 0 all queries count the same, with 1
-        every unit of gain does.
+        A query is weighted by this power of its total gain: with 0 all queries count the same, with
+        1 in proportion to their total gain.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class SoftmaxLoss(ListNetLoss):
         self.gain, self.emphasis = gain, emphasis
 
     def prepare(self, labels: Labels) -> ListNetPlan:
-        """Compute each query's gains as shares of their sum."""
+        """Return the plan; the target is the share of each document in its query's total gain."""
         gains = self._gains(labels)
         query_of, mass, scale = listwise_queries(self.weighed(labels), gains)
         target = mass * gains
@@ -153,7 +153,7 @@ class SoftmaxLoss(ListNetLoss):
         return gains if labels.gain_weight is None else gains * labels.gain_weight
 
     def weighed(self, labels: Labels) -> Labels:
-        """Return labels with the weights of queries times a power of their total gain."""
+        """Return labels with query weights times a power of the queries' total gains."""
         if self.emphasis == 0.0:
             return labels
         gains = self._gains(labels)
@@ -166,7 +166,7 @@ class SoftmaxLoss(ListNetLoss):
 
     @property
     def unweighed(self) -> SoftmaxLoss:
-        """The same loss in which every query counts alike."""
+        """The same loss with ``emphasis=0``."""
         return SoftmaxLoss(self.gain)
 
 
@@ -208,9 +208,10 @@ def gains_of(y: FloatArray, gain: str | Sequence[float]) -> FloatArray:
 def listwise_queries(
     labels: Labels, values: FloatArray | None = None
 ) -> tuple[Any, FloatArray, FloatArray]:
-    """Return the query of each row, the weights of documents in use, and each query's factor.
+    """Return the query and the weight of each row, and the factor of each query.
 
-    A query takes part if its documents differ in ``values``, the labels by default.
+    A query counts if its documents differ in ``values``, by default the labels; in others the
+    weights are 0.
     """
     ptr = labels.query_ptr
     n_queries = len(ptr) - 1
@@ -223,10 +224,10 @@ def listwise_queries(
 
 
 def lift(mass: FloatArray, query_of: Any, n_queries: int) -> FloatArray:
-    """Return the factor that raises the positive masses of each query to at least 1.
+    """Return the factor of each query that makes all its positive masses at least 1.
 
-    It adds a constant to the loss of a query. Without it, weights below 1 could make the loss
-    negative, and a relative gap meaningless.
+    The factor adds a constant to the loss of a query. Without it, weights below 1 could make the
+    loss negative, and a relative duality gap would be meaningless.
 
     >>> lift(np.array([0.5, 2.0, 0.0, 3.0]), np.array([0, 0, 1, 1]), 2).tolist()
     [2.0, 1.0]
@@ -255,7 +256,7 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
 
 
 def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatArray:
-    """Compute the softmax of scores with weights, within each query; 0 where the weight is 0."""
+    """Return the weighted softmax of scores within each query; 0 where the weight is 0."""
     out = np.zeros(len(scores))
     _shares(query_ptr, mass, 0, len(query_ptr) - 1, scores, out)
     return out
@@ -291,7 +292,7 @@ def _evaluate(
         top, log_sum = _softmax(mass, begin, end, u, g)
         cost = 0.0
         for i in range(begin, end):
-            if target[i] > 0.0:  # each difference is exact where scores are large and close
+            if target[i] > 0.0:  # in this order, no digits are lost for large scores
                 cost += target[i] * (log_sum - (u[i] - top))
             g[i] = total[q] * g[i] - target[i]
         value += cost
@@ -326,12 +327,12 @@ def _dual(
         _softmax(mass, begin, end, u, p)
         for i in range(begin, end):
             if mass[i] > 0.0:
-                wanted = target[i] / total[q]
-                mixed = a * p[i] + (1.0 - a) * wanted
+                share = target[i] / total[q]
+                mixed = a * p[i] + (1.0 - a) * share
                 if mixed > 0.0:
                     value -= total[q] * mixed * math.log(mixed / mass[i])
                 if len(offset) > 0:
-                    value -= a * total[q] * (p[i] - wanted) * offset[i]
+                    value -= a * total[q] * (p[i] - share) * offset[i]
     return value
 
 
@@ -339,7 +340,7 @@ def _dual(
 def _shares(
     query_ptr: IntArray, mass: FloatArray, r0: int, r1: int, u: FloatArray, out: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill the softmax of each query's scores."""
+    """Fill the weighted softmax of each query's scores."""
     for q in range(r0, r1):
         _softmax(mass, query_ptr[q], query_ptr[q + 1], u, out)
 
@@ -348,7 +349,7 @@ def _shares(
 def _softmax(
     mass: FloatArray, begin: int, end: int, u: FloatArray, p: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
-    """Fill the probabilities of rows [begin, end); return the top score and the log mass."""
+    """Fill the softmax of rows [begin, end); return the top score and log Σ m e^{u − top}."""
     top = -math.inf
     for i in range(begin, end):
         if mass[i] > 0.0:

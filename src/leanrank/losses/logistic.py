@@ -1,9 +1,8 @@
 """The pairwise logistic loss, RankNet's: log(1 + e^{−z}) of every lead z of a winner over a loser.
 
-Short lists are evaluated pair by pair. Long ones are not: the loss is a smooth function of two
-scores, and sums of polynomials give it to the last digits in O(n log K), K levels, or O(nK) where
-levels weigh differently. That needs scores within 255 of each other; otherwise an evaluation costs
-O(pairs).
+Short lists are evaluated pair by pair. For long lists of K levels, polynomials in the scores give
+the sums to the last digits in O(n log K) time, or O(nK) with an importance of levels. Scores that
+are more than 255 apart are evaluated pair by pair, too.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class LogisticLoss(SmoothPairwiseLoss):
     Parameters
     ----------
     importance : None, "ndcg" or array of shape (levels, levels), optional
-        Weight of a pair by its levels, lowest first, row the winner's.
+        Weight of a pair by its levels; see ``importance_tables``.
     """
 
     name: ClassVar[str] = "logistic"
@@ -72,7 +71,7 @@ class LogisticLoss(SmoothPairwiseLoss):
 
 
 def _boxes(plan: PairPlan, r0: int, r1: int) -> int | None:
-    """Return what compiles the sums of long lists: None if there is none."""
+    """Return 1 if a list is long enough for boxes, else None, so that they are not compiled."""
     ptr = plan.query_ptr
     return 1 if np.any(ptr[r0 + 1 : r1 + 1] - ptr[r0:r1] > SHORT_LIST) else None
 

@@ -1,14 +1,14 @@
-"""Pairs of a winner and a loser, and their weights: the common part of pairwise losses.
+"""The base classes of pairwise losses, and the weights of pairs of a winner and a loser.
 
 A pairwise loss is a sum over pairs of a winner i and a loser j of one query,
 
     ℓ(u) = Σ c_ij φ(u_i − u_j),   c_ij = win_i · lose_j · (weight of their levels),
 
-where the pairs are either implied by levels, i of a higher one than j, and never listed, or given
-as *edges*. A loss defines φ in ``pair``, which is all that edges need; for levels it has fast sums
-of its own: ``_evaluate`` and, if it is smooth, ``_products``. If −φ*(a φ′(z)) is linear in φ(z) and
-φ′(z)·z, then ``_dual`` says how, and value and score gradient give the dual value: Σ c φ′(z)·z over
-all pairs is Σ g_i u_i.
+where the pairs are either all pairs of levels, i of a higher level than j, which are never listed,
+or given as *edges*. A loss defines φ in ``pair``, which suffices for edges. For levels it defines
+fast sums: ``_evaluate`` and, if it is smooth, ``_products``. If −φ*(a φ′(z)) is a linear function
+of φ(z) and φ′(z)·z, ``_dual`` returns it; the dual value then follows from value and score
+gradient, since Σ c φ′(z)·z over all pairs is Σ g_i u_i.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class PairPlan(Plan):
     lose : array
         Weight of a document as a loser: its sample weight.
     table, table_ptr : array
-        Query q weighs pairs of its levels by ``table[table_ptr[q]:table_ptr[q + 1]]``, row after
-        row, row the winner's level; empty if all weigh the same.
+        Weights of the pairs of levels of query q: ``table[table_ptr[q]:table_ptr[q + 1]]``, one row
+        per level of the winner; empty if all pairs weigh the same.
     edges : Edges or None
-        Explicit pairs sorted by query, with their full weight c_ij; then levels play no part.
+        Explicit pairs sorted by query, with their full weight c_ij; then levels are ignored.
     edge_ptr : array of int64
         Query q owns the edges ``edge_ptr[q]:edge_ptr[q + 1]``.
     order : array of int64 or None
-        Each query's rows as they were last sorted by score in the problem that the plan is in use
-        by, if any: an evaluation that follows another at the same scores need not sort again.
+        Working memory of one problem: each query's rows as last sorted by score, so that another
+        evaluation at the same scores does not sort again.
     """
 
     rows: IntArray
@@ -85,7 +85,7 @@ class PairwiseLoss(Loss[PairPlan]):
         self.importance = importance
 
     def prepare(self, labels: Labels) -> PairPlan:
-        """Sort each query's documents by level, once; or its edges."""
+        """Return the plan of labelled documents or of edges."""
         return make_plan(labels, self.importance)
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -128,7 +128,7 @@ class PairwiseLoss(Loss[PairPlan]):
 
 
 class SmoothPairwiseLoss(PairwiseLoss):
-    """A pairwise loss with a Hessian, which is a graph's Laplacian: the pairs are its edges."""
+    """A pairwise loss with a Hessian: the Laplacian of the graph whose edges are the pairs."""
 
     def product(
         self, plan: PairPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
@@ -161,11 +161,11 @@ class SmoothPairwiseLoss(PairwiseLoss):
 
 
 def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
-    """Prepare the pairs of labelled documents, or of explicit edges.
+    """Return the plan of the pairs of labelled documents, or of explicit edges.
 
-    A query counts as many terms as it has pairs, of documents repeated by ``sample_weight`` and of
-    edges by their weight; neither ``gain_weight`` nor a table of ``importance`` change that number.
-    With "ndcg", where pairs of long lists weigh less, it is the sum of their weights.
+    A query has as many terms as pairs, with documents counted by ``sample_weight`` and edges by
+    their weight; neither ``gain_weight`` nor a table of ``importance`` changes that number. With
+    "ndcg", where pairs of long lists weigh less, it is the sum of the weights of the pairs.
     """
     ptr = labels.query_ptr
     n_rows, n_queries = int(ptr[-1]), len(ptr) - 1
@@ -184,7 +184,7 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
     else:
         if importance is not None:
             raise InputError(
-                "importance weighs pairs of levels, which explicit preferences do not have: give "
+                "importance weighs pairs of levels, which preferences do not have: give "
                 "the preferences their weights instead"
             )
         cells = sort_into_cells(np.zeros(n_rows, np.int64), 1, ptr)
@@ -221,7 +221,7 @@ def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
 
 
 def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
-    """Return the arguments that the kernels of pairwise losses share."""
+    """Return the leading arguments of kernels that sort scores."""
     return (
         plan.query_ptr,
         plan.cell_ptr,
@@ -239,7 +239,7 @@ def order_of(plan: PairPlan) -> IntArray:
 
 
 def offset_share(plan: Plan, rows: slice, g: FloatArray, a: float) -> float:
-    """Return the amount by which the offset of the scores lowers a dual value."""
+    """Return the part of a dual value that is due to the offset of the scores, to subtract."""
     return 0.0 if plan.offset is None else a * float(g[rows] @ plan.offset[rows])
 
 
@@ -255,7 +255,7 @@ def edges_of(plan: PairPlan, r0: int, r1: int) -> Edges:
 
 
 def _differences(plan: PairPlan, r0: int, r1: int, edges: Edges, values: FloatArray) -> FloatArray:
-    """Return, for each row of queries [r0, r1), the sum of its wins less that of its losses."""
+    """Return for each row of queries [r0, r1) the sum of values it wins minus those it loses."""
     span = plan.span(r0, r1)
     count = span.stop - span.start
     won = np.bincount(edges.winner - span.start, values, minlength=count)

@@ -1,4 +1,4 @@
-"""The pairwise squared loss of RankRLS: within each query, scores should differ as labels do."""
+"""The pairwise squared loss of RankRLS: differences of scores should equal those of labels."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from leanrank.losses.base import Curvature, Labels, Loss, Plan, query_scale
 
 @dataclass(frozen=True)
 class SquaredPlan(Plan):
-    """Labels and document weights beside the queries."""
+    """Labels and weights of the documents."""
 
     y: FloatArray
     weight: FloatArray
 
 
 class SquaredLoss(Loss[SquaredPlan]):
-    """ℓ_q(u) = ½ ‖L(u − y)‖², L the centring of query q.
+    """ℓ_q(u) = ½ ‖L(u − y)‖², where L centres query q.
 
-    It equals the sum over all pairs of ((u_i − u_j) − (y_i − y_j))² divided by twice the number of
-    documents, pairs of equal labels included: so a query of one level counts (its scores should be
-    equal), and only queries of a single document do not.
+    It equals the sum over all pairs, also of equal labels, of ((u_i − u_j) − (y_i − y_j))² divided
+    by twice the number of documents. So queries of one level count, too, as their scores should be
+    equal; only queries of a single document do not.
     """
 
     name: ClassVar[str] = "squared"
@@ -36,13 +36,13 @@ class SquaredLoss(Loss[SquaredPlan]):
     pair_steepness: ClassVar[float] = 2.0
 
     def prepare(self, labels: Labels) -> SquaredPlan:
-        """Count the documents of each query; a document of weight 2 counts twice."""
+        """Return the plan; a query has as many terms as documents."""
         y, ptr = labels.y, labels.query_ptr
         weight = np.ones(len(y)) if labels.sample_weight is None else labels.sample_weight
         if labels.gain_weight is not None:
             raise InputError(
-                "gain_weight is the weight of documents that dominate others, which the squared "
-                "loss does not distinguish: use sample_weight or query_weight"
+                "the squared loss has no winners, to which gain_weight applies: use sample_weight "
+                "or query_weight"
             )
         n_queries = len(ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
@@ -66,7 +66,7 @@ class SquaredLoss(Loss[SquaredPlan]):
         return float(_evaluate(plan.query_ptr, plan.scale, plan.y, plan.weight, r0, r1, u, g))
 
     def curvature(self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
-        """Fill the diagonal and the one atom of each document: both are its scaled weight."""
+        """Fill the diagonal and the one atom of each document with its scaled weight."""
         del u  # the Hessian is the same everywhere
         rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
         weight = plan.scale[plan.cell[rows]] * plan.weight[rows]
@@ -76,14 +76,14 @@ class SquaredLoss(Loss[SquaredPlan]):
     def product(
         self, plan: SquaredPlan, r0: int, r1: int, u: FloatArray, d: FloatArray, out: FloatArray
     ) -> None:
-        """Fill the rows of queries [r0, r1) of the score Hessian times d: d, centred."""
+        """Fill the rows of queries [r0, r1) of the score Hessian times d, by centring d."""
         del u
         _evaluate(plan.query_ptr, plan.scale, np.zeros(len(d)), plan.weight, r0, r1, d, out)
 
     def fold(
         self, plan: SquaredPlan, r0: int, r1: int, aux: FloatArray, sums: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Turn the queries' weighted sums into the factors of the centring."""
+        """Return the factors of the centring from the weighted sums of the queries."""
         mass = aux[r0:r1, 0]
         half = np.divide(0.5, mass, out=np.zeros_like(mass), where=mass > 0)
         return sums[:, 0], sums[:, 0] * half[:, None]

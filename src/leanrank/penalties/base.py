@@ -1,8 +1,8 @@
 """The base class of penalties: convex functions of the weights.
 
-A penalty never sees data. It determines which weights stay zero at a gradient, bounds the objective
-from below through its conjugate, and minimises the sum of itself and a quadratic, by compiled
-sweeps over coordinates or groups. Solvers contain no thresholds, and a new penalty is one file.
+A penalty does not know the data. It determines which weights are zero at a gradient, bounds the
+objective from below by its conjugate, and minimises the sum of itself and a quadratic function, by
+compiled sweeps over coordinates or groups. Solvers contain no thresholds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Part
 
 
 class SmoothPiece(NamedTuple):
-    """A penalty around weights, valid while no weight crosses zero.
+    """A smooth expansion of a penalty at weights, valid while no weight crosses zero.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class SmoothPiece(NamedTuple):
     slope : array
         The penalty's gradient there.
     curvature : array of shape (support,) or (support, support)
-        Its Hessian; one number per weight if that is diagonal.
+        The penalty's Hessian there; one number per weight if it is diagonal.
     kinked : array of bool
-        Which of them must not cross zero.
+        Which weights of the support must not cross zero.
     quadratic : bool
         Whether the penalty is exactly quadratic until a weight reaches zero.
     """
@@ -88,7 +88,7 @@ class Rates(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Strength of each group's norm; weights sorted by group, and where each group begins."""
+    """The strength of each group's norm, the features by group, and the start of each group."""
 
     nu: FloatArray
     order: IntArray
@@ -96,10 +96,10 @@ class Groups(NamedTuple):
 
 
 class Penalty(Part, ABC):
-    """A convex penalty of one or several weights at a time.
+    """A function of the weights.
 
-    Gradients c are the loss's. A weight without any penalty is *free*: no dual scaling makes its
-    gradient vanish.
+    c is a gradient of the loss. A weight without any penalty is *free*: dual feasibility requires
+    that its gradient is zero, which no scaling achieves.
     """
 
     kind: ClassVar[str] = "penalty"
@@ -123,15 +123,15 @@ class Penalty(Part, ABC):
         """Return w with zeros for the weights that are forbidden."""
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
-        """Return how many times stronger the penalty must be for an empty model; free aside."""
-        held = np.where(self.free | self.excluded, 0.0, c)
-        return float(self.ratio(held).max(initial=0.0))
+        """Return the factor of the penalty from which all weights but the free ones are zero."""
+        penalised = np.where(self.free | self.excluded, 0.0, c)
+        return float(self.ratio(penalised).max(initial=0.0))
 
     def only_free(self) -> Penalty:
-        """Return the penalty that excludes every weight but the free ones, if there are any."""
+        """Return the penalty that excludes every weight but the free ones."""
         raise NotImplementedError
 
-    # of convex penalties
+    # operations of convex penalties, for certificates
 
     def dual_scale(self, c: FloatArray) -> float:
         """Return the largest a ≤ 1 such that a·c is dual feasible; free weights do not count."""
@@ -142,18 +142,18 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
     def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the distance of 0 from the slopes of loss + penalty in each weight."""
+        """Return the distance of 0 from the subdifferential of loss + penalty, for each weight."""
         raise NotImplementedError
 
     def free_residual(self, w: FloatArray, c: FloatArray, scale: FloatArray) -> float:
-        """Return the largest residual of a free weight, as a share of its scale."""
+        """Return the largest residual of a free weight, divided by the scale of the weight."""
         return float((self.residual(w, c) / scale)[self.free].max(initial=0.0))
 
     # operations that Newton's method needs
 
     @property
     def always(self) -> BoolArray:
-        """Weights that any non-zero gradient moves: they are part of every model."""
+        """Weights that any non-zero gradient moves away from zero, so that all models have them."""
         raise NotImplementedError
 
     def times(self, factor: float) -> Penalty:
@@ -165,19 +165,19 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
     def together(self, chosen: BoolArray) -> BoolArray:
-        """Return the chosen features and those that can only be chosen with them."""
+        """Return the chosen features and those that must be chosen with them."""
         return chosen
 
     def ratio(self, c: FloatArray) -> FloatArray:
-        """Return the factor of the penalty from which each zero weight stays zero."""
+        """Return the factor of the penalty from which each weight is zero at gradient c."""
         raise NotImplementedError
 
     def pull(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Return how strongly each zero weight is pulled away from zero: above 1, it moves."""
+        """Return ``ratio`` for each zero weight: above 1, it moves away from zero."""
         return self.ratio(np.where(w == 0, c, 0.0))
 
     def change(self, w: FloatArray, step: FloatArray) -> float:
-        """Return how much the penalty grows by a step, without cancellation."""
+        """Return the change of the penalty by a step, computed without cancellation."""
         return self.value(w + step) - self.value(w)
 
     def sweep_blocks(
@@ -185,13 +185,13 @@ class Penalty(Part, ABC):
     ) -> tuple[float, bool]:
         """Lower ½xᵀHx + … + penalty(x) in place by sweeps; ``slope`` is the quadratic's at x.
 
-        Returns the size of a move at which to stop, and whether it was reached. A negative
-        ``target`` is −a: stop at a times the largest move of the first sweep.
+        Returns the size of a move at which to stop, and whether moves became that small. A
+        ``target`` of −a means a times the largest move of the first sweep.
         """
         raise NotImplementedError
 
     def piece(self, x: FloatArray) -> SmoothPiece:
-        """Return the penalty around x, for an exact step on the support."""
+        """Return the smooth expansion at x, for an exact step on the support."""
         raise NotImplementedError
 
     def sweep_columns(
@@ -206,7 +206,7 @@ class Penalty(Part, ABC):
 
     @property
     def quadratic_part(self) -> FloatArray | None:
-        """The diagonal ρ if the penalty is ½Σρ_j w_j² and no more, else None."""
+        """The diagonal ρ if the penalty is ½Σρ_j w_j², else None."""
         return None
 
     # operations that other methods need
@@ -216,7 +216,7 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
     def majorant(self, w: FloatArray) -> Penalty:
-        """Return the convex penalty that touches this one at w from above, up to a constant."""
+        """Return a convex penalty equal to this one at w and nowhere below, up to a constant."""
         raise NotImplementedError
 
 

@@ -1,8 +1,8 @@
 """Penalties that grow more slowly than ℓ1 for large weights: ℓp below one, log, MCP, adaptive.
 
-A concave function of |w_j| lies below its tangents, so around any point a weighted ℓ1 penalty, the
-*majorant*, bounds it from above and touches it there: minimising one weighted ℓ1 problem after
-another never goes up. A shape φ is smoothed by ε where its slope at zero would be infinite.
+A concave function of |w_j| is below its tangents. So at any point there is a weighted ℓ1 penalty,
+the *majorant*, that equals it there and is nowhere below, and solving one weighted ℓ1 problem after
+another never raises the objective. A shape φ with an infinite slope at zero is smoothed by ε.
 
 ======== ============================ =====================
 shape    φ(t), t = |w_j|              slope φ′(t)
@@ -27,7 +27,7 @@ from leanrank.penalties.elastic_net import ElasticNet, OverElasticNet
 
 @dataclass(frozen=True)
 class PowerSlope:
-    """φ′(t) = factor · (t + ε)^{−power}: ℓp, log and adaptive weights are of this kind."""
+    """The shapes with φ′(t) = factor · (t + ε)^{−power}: lp, log and adaptive."""
 
     power: float
     epsilon: float
@@ -65,13 +65,13 @@ class MinimaxConcave:
 
 
 Shape: TypeAlias = PowerSlope | MinimaxConcave
-"""How the penalty of one weight grows: φ(t) and φ′(t), ``rate`` being its strength λ_j."""
+"""φ(t) and φ′(t) of one weight; ``rate`` is its strength λ_j."""
 
 SHAPES = ("lp", "mcp", "log", "adaptive")
 
 
 def make_shape(name: str, *, p: float, gamma: float | None, epsilon: float) -> Shape:
-    """Make a shape by name; without ``gamma``, 100 for "mcp" and 1 for "adaptive".
+    """Return a shape by name; ``gamma`` is by default 100 for "mcp" and 1 for "adaptive".
 
     >>> make_shape("lp", p=0.5, gamma=1.0, epsilon=0.01).slope(np.array([0.24]), np.ones(1))
     array([1.])
@@ -90,7 +90,7 @@ class ConcavePenalty(OverElasticNet):
     Attributes
     ----------
     base : ElasticNet
-        The same with φ(t) = t: strengths λ_j, signs, ridge.
+        Strengths λ_j, signs and ridge: this penalty with φ(t) = t.
     shape : Shape
     """
 
@@ -100,7 +100,7 @@ class ConcavePenalty(OverElasticNet):
     name: ClassVar[str] = "concave"
 
     def value(self, w: FloatArray) -> float:
-        """Evaluate at w; infinite where a sign is not permitted."""
+        """Return the penalty at w; infinite where a sign is not permitted."""
         rate = self._rate
         forbidden = np.isinf(np.where(w > 0, self.base.above, self.base.below)) & (w != 0)
         if forbidden.any():
@@ -109,7 +109,7 @@ class ConcavePenalty(OverElasticNet):
         return float(cost + 0.5 * (self.base.ridge @ (w * w)))
 
     def majorant(self, w: FloatArray) -> ElasticNet:
-        """Return the weighted ℓ1 penalty that touches this one at w, up to a constant."""
+        """Return the weighted ℓ1 penalty that equals this one at w, up to a constant."""
         slope = self.shape.slope(np.abs(w), self._rate)
         above, below = (
             np.where(np.isinf(side), np.inf, np.where(np.isinf(side), 0.0, side) * slope)
@@ -118,15 +118,15 @@ class ConcavePenalty(OverElasticNet):
         return ElasticNet(above, below, self.base.ridge)
 
     def alpha_max_ratio(self, c: FloatArray) -> float:
-        """How many times stronger the penalty must be for an empty model.
+        """Return the factor of the penalty from which the model is empty.
 
-        Both the first, plain ℓ1 problem and the penalty's slope at zero must exclude all features.
+        The model is empty if it is so for the plain ℓ1 problem and for the slope at zero.
         """
         slope = self.shape.slope(np.zeros_like(c), np.ones_like(c)).min(initial=1.0)
         return self.base.alpha_max_ratio(c) / slope
 
     @property
     def _rate(self) -> FloatArray:
-        """λ_j; 0 for excluded features, whose weights are zero anyway."""
+        """λ_j; 0 for excluded features, whose weights are zero."""
         rate = np.minimum(self.base.above, self.base.below)
         return np.where(np.isinf(rate), 0.0, rate)

@@ -1,4 +1,4 @@
-"""Descent on a quadratic plus a penalty, one weight or one group of weights after the other."""
+"""Descent on a quadratic plus a penalty, one weight or group of weights at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.penalties.base import Columns, Groups, Rates
 
 SWEEPS_EXTRAPOLATED = 5
-"""Sweeps whose points are extrapolated."""
+"""Number of sweeps after which their points are extrapolated."""
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -26,12 +26,12 @@ def sweep_blocks(
     target: float,
     n_sweeps: int,
 ) -> tuple[float, bool]:
-    """Sweep over the groups; return the move to stop at and whether it was reached.
+    """Sweep over the groups; return the size of a move at which to stop, and if it was reached.
 
     Row j of the Hessian begins at column ``first[j]``; entries that it does not have are 0.
 
-    A move is as long as a bound on the curvature of the group's block allows: exact for one weight.
-    ``rates.ridge`` is that of each group. Most sweeps visit only groups that are not zero; every
+    A move minimises a quadratic bound on the group's block, which is exact for one weight.
+    ``rates.ridge`` has one entry per group. Most sweeps visit only groups that are not zero; every
     tenth, and those that might be the last, visit all.
     """
     nu, order, starts = groups
@@ -83,7 +83,7 @@ def sweep_blocks(
 def _curvatures(
     hessian: FloatArray, first: IntArray, order: IntArray, starts: IntArray
 ) -> FloatArray:
-    """Bound the largest eigenvalue of each group's block: the largest row sum."""
+    """Return a bound on the largest eigenvalue of each group's block, its largest row sum."""
     out = np.zeros(len(starts) - 1)
     for g in range(len(out)):
         for k in range(starts[g], starts[g + 1]):
@@ -98,9 +98,9 @@ def _curvatures(
 
 @kernel
 def _lowest(pull: float, h: float, above: float, below: float, old: float) -> float:
-    """Minimise ½ h x² − pull·x + above·x⁺ + below·x⁻ over x.
+    """Return the minimiser of ½ h x² − pull·x + above·x⁺ + below·x⁻.
 
-    On a straight line zero is best, unless it leads away from zero: then x stays.
+    With h = 0 it is 0 or, if there is no minimum, ``old``.
     """
     if h <= 0.0:
         return 0.0 if -below <= pull <= above else old
@@ -115,11 +115,11 @@ def _lowest(pull: float, h: float, above: float, below: float, old: float) -> fl
 def sweep_columns(
     columns: Columns, c: FloatArray, w: FloatArray, rates: Rates, accuracy: float, n_sweeps: int
 ) -> FloatArray:
-    """Minimise ½ sᵀHs + cᵀs + penalty(w + s) over the step s.
+    """Return the step s that minimises ½ sᵀHs + cᵀs + penalty(w + s).
 
     Stops when the largest move of a sweep over all weights is below ``accuracy`` times that of
-    the first. Sweeps crawl where columns are nearly collinear, so the points that a few of them
-    reach are extrapolated, and the result is kept if it is lower (Anderson acceleration).
+    the first. Sweeps are slow where columns are nearly collinear, so the points after a few sweeps
+    are extrapolated, and the result is used if it is lower (Anderson acceleration).
     """
     values, rows, starts, ends, n_rows, left, right, extra, curve = columns
     n, n_terms = left.shape
@@ -173,10 +173,10 @@ def sweep_columns(
 
 @kernel
 def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
-    """Combine all points but the first, with factors that add up to one.
+    """Return an affine combination of all points but the first.
 
-    The factors f minimise ‖Σ_k f_k m_k‖, where m_k is the move to point k from the one before in
-    entries [begin, end): a sweep from there would move little.
+    Its factors f add up to one and minimise ‖Σ_k f_k m_k‖, where m_k is the move from point k − 1
+    to point k in entries [begin, end).
     """
     n = len(points) - 1
     gram = np.zeros((n, n))
@@ -186,7 +186,7 @@ def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
             moves[k] = points[k + 1, i] - points[k, i]
             for b in range(k + 1):
                 gram[k, b] += moves[k] * moves[b]
-    # f solves (G + a little) f = 1, up to a factor; by elimination
+    # f solves (G + little·I) f = 1 up to a factor; by elimination
     little = EPSILON * np.trace(gram)  # the size of its rounding
     factors = np.ones(n)
     for k in range(n):
@@ -213,7 +213,7 @@ def extrapolated(points: FloatArray, begin: int, end: int) -> FloatArray:
 def _height(
     point: FloatArray, n_rows: int, extra: FloatArray, c: FloatArray, w: FloatArray, rates: Rates
 ) -> float:
-    """Evaluate the objective of ``sweep_columns`` at one of its points."""
+    """Return the objective of ``sweep_columns`` at one of its points."""
     above, below, ridge = rates
     n = len(w)
     n_terms = (len(point) - n - n_rows) // 2
@@ -232,5 +232,5 @@ def _height(
 
 @kernel
 def coordinate_minimum(z: float, beta: float, above: float, below: float, ridge: float) -> float:
-    """Minimise ½ beta (x − z)² + above·x⁺ + below·x⁻ + ½ ridge x² over x."""
+    """Return the minimiser of ½ beta (x − z)² + above·x⁺ + below·x⁻ + ½ ridge x²."""
     return _lowest(beta * z, beta + ridge, above, below, z)

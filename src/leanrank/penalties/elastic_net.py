@@ -1,4 +1,4 @@
-"""ℓ1, ℓ2² and their mix, with a factor and a permitted sign for each feature."""
+"""ℓ1, ℓ2² and the elastic net, with a factor and a permitted sign for each feature."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from leanrank.penalties.base import Blocks, Columns, Groups, Penalty, Rates, Smo
 class ElasticNet(Penalty):
     """Σ_j above_j·max(w_j, 0) + below_j·max(−w_j, 0) + ½ ridge_j·w_j².
 
-    An infinite ``above`` forbids positive weights, an infinite ``below`` negative ones: sign
-    constraints and excluded features are the same penalty with other numbers.
+    An infinite ``above`` forbids positive weights, an infinite ``below`` negative ones.
     """
 
     above: FloatArray
@@ -32,7 +31,7 @@ class ElasticNet(Penalty):
     def build(
         cls, alpha: float, l1_ratio: float, n_features: int, factors: Any = None, signs: Any = None
     ) -> ElasticNet:
-        """Make alpha · [l1_ratio Σ f_j |w_j| + (1 − l1_ratio)/2 Σ f_j w_j²].
+        """Return alpha · [l1_ratio Σ f_j |w_j| + (1 − l1_ratio)/2 Σ f_j w_j²].
 
         Parameters
         ----------
@@ -41,7 +40,7 @@ class ElasticNet(Penalty):
         factors : array-like, optional
             f_j ≥ 0; 0 leaves a feature unpenalised, inf leaves it out.
         signs : array-like, optional
-            +1 for weights that may not be negative, −1 for not positive, 0 for either.
+            1 forbids negative weights, −1 positive ones, 0 neither.
         """
         f = penalty_factors(factors, n_features)
         excluded = np.isinf(f)
@@ -61,12 +60,12 @@ class ElasticNet(Penalty):
 
     @cached_property
     def always(self) -> BoolArray:
-        """Features that any non-zero gradient moves: they are part of every model."""
+        """Features that any non-zero gradient moves away from zero."""
         return (self.above == 0) | (self.below == 0)
 
     @cached_property
     def free(self) -> BoolArray:
-        """Features without any penalty: no dual scaling makes their gradient vanish."""
+        """Features without any penalty."""
         return self.always & (self.ridge == 0)
 
     def times(self, factor: float) -> ElasticNet:
@@ -74,34 +73,31 @@ class ElasticNet(Penalty):
         return ElasticNet(self.above * factor, self.below * factor, self.ridge * factor)
 
     def restrict(self, features: IntArray) -> ElasticNet:
-        """Return the penalty of some features only."""
+        """Return the penalty of some features, where the others are zero."""
         return ElasticNet(self.above[features], self.below[features], self.ridge[features])
 
     def value(self, w: FloatArray) -> float:
-        """Evaluate at w; infinite where a sign is not permitted."""
+        """Return the penalty at w; infinite where a sign is not permitted."""
         nonzero = w != 0
         rate = np.where(w > 0, self.above, self.below)[nonzero]
         return float(rate @ np.abs(w[nonzero]) + 0.5 * (self.ridge @ (w * w)))
 
     def excess(self, c: FloatArray) -> FloatArray:
-        """Return by how much a gradient c of the loss exceeds the threshold of a zero weight.
-
-        Zero where w_j = 0 is optimal.
-        """
+        """Return the excess of a gradient c over the threshold of a zero weight, at least 0."""
         return np.maximum(0.0, np.maximum(c - self.below, -c - self.above))
 
     def threshold(self, c: FloatArray) -> FloatArray:
-        """Return the threshold on the side to which a gradient c pulls."""
+        """Return the threshold on the side to which a gradient c moves a zero weight."""
         return np.where(c > 0, self.below, self.above)
 
     def ratio(self, c: FloatArray) -> FloatArray:
-        """A gradient relative to its threshold; above one, a zero weight is not optimal."""
+        """Return the factor of the penalty from which each weight is zero at gradient c."""
         threshold = self.threshold(c)
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(c == 0, 0.0, np.abs(c) / np.where(c == 0, 1.0, threshold))
 
     def change(self, w: FloatArray, step: FloatArray) -> float:
-        """Return how much the penalty grows by a step, without cancellation."""
+        """Return the change of the penalty by a step, computed without cancellation."""
         moved = w + step
         new = np.where(moved == 0, 0.0, np.where(moved > 0, self.above, self.below))
         old = np.where(w == 0, 0.0, np.where(w > 0, self.above, self.below))
@@ -114,17 +110,17 @@ class ElasticNet(Penalty):
         )
 
     def dual_scale(self, c: FloatArray) -> float:
-        """Largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
+        """Return the largest a ≤ 1 such that a·c is dual feasible; free features do not count."""
         return feasible_share(self, self.ridge, c)
 
     def conjugate(self, c: FloatArray) -> float:
-        """The conjugate at −c for dual feasible c; free features do not count."""
+        """Return the conjugate at −c for dual feasible c; free features do not count."""
         soft = self.ridge > 0
         excess = self.excess(c)[soft]
         return float(np.sum(excess * excess / (2.0 * self.ridge[soft])))
 
     def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Distance of 0 from the subdifferential of loss + penalty in each weight."""
+        """Return the distance of 0 from the subdifferential of loss + penalty, for each weight."""
         slope = c + self.ridge * w
         return np.where(
             w > 0,
@@ -139,8 +135,8 @@ class ElasticNet(Penalty):
     def sweep_blocks(
         self, hessian: Blocks, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
-        """Minimise over one weight after the other."""
-        each = np.arange(len(x) + 1)  # a group by itself
+        """Lower the objective one weight at a time."""
+        each = np.arange(len(x) + 1)  # one group per weight
         alone = Groups(np.zeros(len(x)), each[:-1], each)
         rates = self.coordinate_table()
         target, done = kernels.sweep_blocks(*hessian, slope, x, rates, alone, target, n_sweeps)
@@ -149,13 +145,13 @@ class ElasticNet(Penalty):
     def sweep_columns(
         self, columns: Columns, c: FloatArray, w: FloatArray, accuracy: float, n_sweeps: int
     ) -> FloatArray:
-        """Minimise over one weight after the other, keeping the scores of the rows up to date."""
+        """Minimise one weight at a time."""
         rates = self.coordinate_table()
         step: FloatArray = kernels.sweep_columns(columns, c, w, rates, accuracy, n_sweeps)
         return step
 
     def piece(self, x: FloatArray) -> SmoothPiece:
-        """Return the straight lines of the present signs, and the ridge."""
+        """Return the smooth expansion at x: the slopes for its signs, and the ridge."""
         kinked = self.above + self.below > 0
         support = np.flatnonzero((x != 0) | ~kinked)
         now, ridge = x[support], self.ridge[support]
@@ -172,7 +168,7 @@ class ElasticNet(Penalty):
 
     @property
     def quadratic_part(self) -> FloatArray | None:
-        """The ridge, if there is nothing else."""
+        """The ridge if there is no ℓ1 part and no sign, else None."""
         return None if self.above.any() or self.below.any() else self.ridge
 
     def coordinate_table(self) -> Rates:
@@ -184,14 +180,14 @@ class ElasticNet(Penalty):
         return self.without_others(self.free)
 
     def without_others(self, free: BoolArray) -> ElasticNet:
-        """Return no penalty of the given weights, and infinity for all others."""
+        """Return the penalty that is 0 for the given weights and excludes all others."""
         others = np.where(free, 0.0, np.inf)
         above, below = np.maximum(self.above, others), np.maximum(self.below, others)
         return ElasticNet(above, below, np.zeros(len(others)))
 
 
 class OverElasticNet(Penalty):
-    """A penalty made of an elastic net and something more, with its signs and excluded weights."""
+    """A penalty that has the signs, excluded and free weights of an elastic net, ``base``."""
 
     base: ElasticNet
 
@@ -215,38 +211,38 @@ class OverElasticNet(Penalty):
 
 
 def feasible_share(penalty: Penalty, ridge: FloatArray, c: FloatArray) -> float:
-    """Return the largest a ≤ 1 with which no weight without a ridge is above its threshold."""
+    """Return the largest a ≤ 1 such that a·c exceeds no threshold of a weight without ridge."""
     hard = (ridge == 0) & ~penalty.free
     return float(1.0 / max(1.0, penalty.ratio(np.where(hard, c, 0.0)).max(initial=0.0)))
 
 
 def penalty_factors(factors: Any, n_features: int) -> FloatArray:
-    """Check one factor per feature."""
+    """Return checked factors, one per feature; by default 1."""
     if factors is None:
         return np.ones(n_features)
     f = np.asarray(factors, dtype=np.float64)
     if f.shape != (n_features,) or np.isnan(f).any() or (f < 0).any():
         raise InputError(
-            f"penalty_factors must hold {n_features} numbers, at least 0 (0 = always in, "
-            "inf = never)"
+            f"penalty_factors must be {n_features} numbers, at least 0 (0 leaves a feature "
+            "unpenalised, inf leaves it out)"
         )
     return f
 
 
 def directions(name: str, values: Any, n_features: int) -> FloatArray:
-    """Check one of −1, 0, 1 per feature; one number applies to all features."""
+    """Return checked signs, −1, 0 or 1 per feature; one number is for all features."""
     signs = np.asarray(0.0 if values is None else values, dtype=np.float64)
     if signs.shape not in ((), (n_features,)) or not np.isin(signs, (-1.0, 0.0, 1.0)).all():
         raise InputError(
-            f"{name} must hold {n_features} of -1 (not positive, never rises), 0 (either), 1 (not "
-            "negative, never falls)"
+            f"{name} must be {n_features} numbers: 1 (not negative, never falls), -1 (not "
+            "positive, never rises) or 0 (either)"
         )
     return np.broadcast_to(signs, n_features)
 
 
 @dataclass(frozen=True)
 class L1Ball(Penalty):
-    """A limit on Σ|w_j| instead of a penalty.
+    """The constraint Σ|w_j| ≤ radius.
 
     >>> L1Ball(2, 1.0).permitted(np.array([3.0, -1.0])).tolist()
     [0.75, -0.25]

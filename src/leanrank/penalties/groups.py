@@ -2,8 +2,8 @@
 
     Σ_g ν_g ‖w_g‖₂ + Σ_j (above_j·max(w_j, 0) + below_j·max(−w_j, 0)) + ½ Σ_g ρ_g ‖w_g‖²
 
-A group is zero as long as its gradients, shrunk by the thresholds of their weights, are no longer
-than ν_g. With groups of one feature this is an elastic net.
+A group is zero if the norm of its gradients, soft-thresholded by the ℓ1 part, is at most ν_g. With
+groups of one feature this is an elastic net.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from leanrank.penalties.elastic_net import (
 
 @dataclass(frozen=True)
 class GroupPenalty(OverElasticNet):
-    """A norm of each group beside an ℓ1 part and a ridge.
+    """The sum of a norm of each group, an ℓ1 part and a ridge.
 
     Attributes
     ----------
@@ -69,16 +69,16 @@ class GroupPenalty(OverElasticNet):
         alpha, l1_ratio : float
         n_features : int
         groups : array-like
-            A name or number per feature; features of the same one form a group.
+            One name or number per feature; features with the same one form a group.
         group_ratio : float
-            Share of the groups' norms; 0 is an elastic net.
+            Share of the norms of groups; 0 is an elastic net.
         factors, signs : array-like, optional
             As for ``ElasticNet.build``. A factor of 0 takes a feature out of its group.
         """
         f = penalty_factors(factors, n_features)
         counted = (f > 0) & np.isfinite(f)
         own = group_numbers(groups, n_features)
-        alone = own.max(initial=-1) + 1 + np.arange(n_features)  # not in any group
+        alone = own.max(initial=-1) + 1 + np.arange(n_features)  # one per feature
         _, group = np.unique(np.where(counted, own, alone), return_inverse=True)
         squares = np.bincount(group, np.where(counted, f, 0.0) ** 2)
         sizes = np.bincount(group)
@@ -97,7 +97,7 @@ class GroupPenalty(OverElasticNet):
 
     @property
     def always(self) -> BoolArray:
-        """Features of groups without a norm that any non-zero gradient moves."""
+        """Features that any non-zero gradient moves: those of groups without a norm."""
         return self.base.always & (self.nu == 0)[self.group]
 
     @property
@@ -115,7 +115,7 @@ class GroupPenalty(OverElasticNet):
         return GroupPenalty(self.base.restrict(features), group.astype(np.int64), self.nu[kept])
 
     def together(self, chosen: BoolArray) -> BoolArray:
-        """Return the chosen features and the rest of their groups, less those excluded."""
+        """Return the chosen features and all others of their groups that are not excluded."""
         touched = np.bincount(self.group[chosen], minlength=len(self.nu)) > 0
         return touched[self.group] & (chosen | ~self.excluded)
 
@@ -124,7 +124,7 @@ class GroupPenalty(OverElasticNet):
         return self.base.value(w) + float(self.nu @ self._norms(w))
 
     def change(self, w: FloatArray, step: FloatArray) -> float:
-        """Return how much the penalty grows by a step, without cancellation."""
+        """Return the change of the penalty by a step, computed without cancellation."""
         before, after = self._norms(w), self._norms(w + step)
         rise = np.bincount(self.group, step * (2.0 * w + step), minlength=len(self.nu))
         both = before + after
@@ -132,14 +132,14 @@ class GroupPenalty(OverElasticNet):
         return self.base.change(w, step) + float(self.nu @ grown)
 
     def ratio(self, c: FloatArray) -> FloatArray:
-        """Return the factor of the penalty from which each zero group stays zero."""
+        """Return the factor of the penalty from which the group of each feature is zero."""
         ratio: FloatArray = _ratios(np.abs(c), self.base.threshold(c), self.groups)
         return ratio[self.group]
 
     def pull(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Return how strongly each zero weight is pulled away from zero: above 1, it moves.
+        """Return ``ratio`` for each zero weight: above 1, it moves away from zero.
 
-        A group that moves takes only those weights along that ℓ1 lets go.
+        In a group that moves, only weights above their ℓ1 threshold do.
         """
         alone = self.base.ratio(np.where(w == 0, c, 0.0))
         used = (self._norms(w) > 0)[self.group]
@@ -158,7 +158,7 @@ class GroupPenalty(OverElasticNet):
         return float(np.sum(np.divide(over**2, 2.0 * ridge, out=0.0 * over, where=ridge > 0)))
 
     def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the distance of 0 from the slopes of loss + penalty in each weight."""
+        """Return the distance of 0 from the subdifferential of loss + penalty, for each weight."""
         norm = self._norms(w)[self.group]
         nu = self.nu[self.group]
         lean = np.divide(nu * w, norm, out=np.zeros_like(w), where=norm > 0)
@@ -177,13 +177,13 @@ class GroupPenalty(OverElasticNet):
     def sweep_blocks(
         self, hessian: Blocks, slope: FloatArray, x: FloatArray, target: float, n_sweeps: int
     ) -> tuple[float, bool]:
-        """Lower one group after the other by a step as long as its curvature allows."""
+        """Lower the objective one group at a time, by steps from bounds on the curvature."""
         rates = self.base.coordinate_table()._replace(ridge=self._ridge)  # of each group
         target, done = sweep_blocks(*hessian, slope, x, rates, self.groups, target, n_sweeps)
         return float(target), bool(done)
 
     def piece(self, x: FloatArray) -> SmoothPiece:
-        """Return the penalty of the groups in use; the norms are curved across their directions."""
+        """Return the smooth expansion at x of the groups in use; norms have a curvature."""
         norm = self._norms(x)
         used = (x != 0) | (self.always & ~self.excluded)
         flat = self.base.piece(np.where(used, x, 0.0))
@@ -206,12 +206,12 @@ class GroupPenalty(OverElasticNet):
         return out
 
     def _norms(self, v: FloatArray) -> FloatArray:
-        """Return the length of each group's part of a vector."""
+        """Return the norm of each group's part of a vector."""
         return np.sqrt(np.bincount(self.group, v * v, minlength=len(self.nu)))
 
 
 def group_numbers(groups: Any, n_features: int) -> IntArray:
-    """Check one name or number per feature; return the group of each, numbered from 0."""
+    """Return the group of each feature, numbered from 0, from names or numbers."""
     names = np.asarray(groups)
     if names.shape != (n_features,):
         raise InputError(
@@ -223,9 +223,10 @@ def group_numbers(groups: Any, n_features: int) -> IntArray:
 
 @kernel
 def _ratios(c: FloatArray, threshold: FloatArray, groups: Groups) -> FloatArray:
-    """Find for each group the least κ with ‖max(c − κ·threshold, 0)‖ ≤ κ·ν.
+    """Return for each group the least κ with ‖max(c − κ·threshold, 0)‖ ≤ κ·ν.
 
-    The excess is convex in κ and falls, so Newton's steps from 0 approach its root from one side.
+    The difference of the two sides is convex and decreasing in κ, so Newton's steps from 0 approach
+    its root from the left.
     """
     nu, order, starts = groups
     out = np.zeros(len(nu))

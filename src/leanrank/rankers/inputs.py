@@ -208,7 +208,7 @@ def grouped_edges(preferences: Any, data: RankingData, *, grouped: bool) -> Edge
     kinds = {winner.dtype.kind, loser.dtype.kind}
     if winner.ndim != 1 or winner.shape != loser.shape or kinds - set("iu"):
         raise InputError(
-            "preferences must be a tuple (i, j) or (i, j, weight), i and j arrays of row numbers"
+            "preferences must be a tuple (i, j) or (i, j, weight) with equally many row numbers"
         )
     count, given = len(winner), preferences[2] if len(preferences) == 3 else None
     found = one_per_row(given, "weight in preferences", group_rows(None, count), count, low=0.0)

@@ -234,7 +234,7 @@ class KernelRankRLS(LeaveQueryOut):
                 scores = self._similarities(X, self.X_fit_[used]) @ self.dual_coef_[used]
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
-            raise InputError(f"the score of row {row} overflows: scale the features down")
+            raise InputError(f"the score of row {row} is too large for a number")
         return scores
 
     def _data_and_labels(

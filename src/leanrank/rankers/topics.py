@@ -216,7 +216,7 @@ def _label_columns(Y: Any, n_rows: int, n_topics: int | None = None) -> Matrix:
         )
     stored = labels if isinstance(labels, np.ndarray) else labels.data
     if stored.dtype.kind not in "biuf" or not np.isfinite(stored).all():
-        raise InputError("Y has an entry that is not a finite number: give 0 and 1, or grades")
+        raise InputError("Y holds something that is not a finite number: give 0 and 1, or grades")
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Choosing models: what to try for each system, choosing on validation data, comparing systems."""
+"""Model selection: search, cross-validation, choice on validation data, comparison of systems."""
 
 from leanrank._lazy import attach
 

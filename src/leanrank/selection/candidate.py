@@ -1,7 +1,6 @@
 """Fitted models with their sizes, costs and measures on held-out queries, and a choice among them.
 
-The accuracy–sparsity front holds the models that no other beats; ``choose`` returns the best within
-limits.
+``pareto_front`` returns the front of accuracy, size and cost; ``choose`` the best within limits.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from leanrank.metrics.judge import as_good_as, better_sign, check_rule, mean_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidate:
-    """A fitted model with what was measured of it on queries that it was not fitted to.
+    """A fitted model with its measures on queries that it was not fitted to.
 
     Attributes
     ----------
@@ -29,27 +28,27 @@ class Candidate:
     algorithm : str
         The ranker's name on the command line.
     parameters : dict
-        Of the ranker.
+        Parameters of the ranker.
     model : Model
-        Fitted on the training part. It takes unscaled features, as it has the normaliser of its
-        ranker. Of another library, an object with ``predict``.
+        Fitted on the training part. It contains the normaliser and takes unscaled features. For
+        another library, an object with ``predict``.
     values : dict of str to array
         Each measure on every query of the validation part; NaN where it is undefined.
     n_features : int
-        How many features the model uses.
+        Number of features in the model.
     cost : float
         Their total cost; 1 each by default.
     training_values : dict of str to array
-        The same on the training part, every query by a model of these parameters that was fitted
-        without it; empty if not measured.
+        Each measure on every query of the training part, by a model with these parameters that was
+        fitted without the query; empty if not measured.
     seconds : float or None
         Time of the fit.
     n_trials : int
-        How many models it was chosen from.
+        Number of models from which it was chosen.
     search_seconds : float
-        Time of fitting and judging those.
+        Time to fit and measure these models.
     notes : tuple of str
-        What its fit warned about.
+        Warnings of its fit.
 
     Examples
     --------
@@ -86,7 +85,7 @@ class Candidate:
         costs: FloatArray | None = None,
         **more: Any,
     ) -> Candidate:
-        """Return a candidate that is named by its parameters and costs 1 per feature by default."""
+        """Return a candidate named by its parameters; by default each feature costs 1."""
         name, size = describe(algorithm, parameters), model.n_nonzero
         cost = float(size) if costs is None else float(costs[model.indices].sum())
         return cls(name, algorithm, parameters, model, values, size, cost, **more)
@@ -102,19 +101,19 @@ class Candidate:
         return {name: mean_of(values) for name, values in self.values.items()}
 
     def judged(self, measure: str) -> FloatArray:
-        """Return a measure on all queries that judge: training queries first, then validation."""
+        """Return a measure on all held-out queries: of the training part, then of validation."""
         held_out = self.values[measure]
         if measure not in self.training_values:
             return held_out
         return np.concatenate([self.training_values[measure], held_out])
 
     def score(self, measure: str) -> float:
-        """Return the mean over all queries that can judge: what a choice goes by.
+        """Return the mean of a measure over ``judged``, by which models are chosen.
 
         A validation part alone is small for a choice among hundreds of models. The training
         queries, each scored by a model fitted without it, are several times as many.
         """
-        if measure not in self._scores:  # a search asks often
+        if measure not in self._scores:  # a search needs it often
             self._scores[measure] = mean_of(self.judged(measure))
         return self._scores[measure]
 
@@ -123,10 +122,10 @@ class Candidate:
         return f"Candidate: {self.name}, {counted(self.n_features, 'feature')}, {shown}"
 
     def figures(self) -> dict[str, float]:
-        """Return its scores and means by what they are called in tables.
+        """Return scores and means under their names in tables.
 
-        Where training queries judge as well, a measure has two: over all queries that judge, which
-        the choice goes by, and over the validation queries.
+        With ``training_values`` a measure has two: the score, by which models are chosen, and the
+        mean over the validation queries.
         """
         if not self.training_values:
             return self.means
@@ -137,7 +136,7 @@ class Candidate:
 
 
 def describe(algorithm: str, parameters: Mapping[str, Any]) -> str:
-    """Return the name of a model: its algorithm and the parameters that distinguish it.
+    """Return the name of a model: its algorithm and its distinctive parameters.
 
     >>> describe("domination", {"tol": 1e-5, "alpha": 0.012345678, "normalize": "term"})
     'domination alpha=0.01235 normalize=term'
@@ -154,19 +153,19 @@ _NOT_SHOWN = frozenset({"tol", "max_iter", "random_state", "epochs", "n_steps", 
 
 
 def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candidate]:
-    """Return the candidates that no other beats in measure, number of features and cost at once.
+    """Return the Pareto front of measure, number of features and cost.
 
     Parameters
     ----------
     candidates : iterable of Candidate
     measure : str
-        Judged by ``Candidate.score``. A candidate whose score is not defined, or that uses no
-        feature at all, is never kept.
+        By ``Candidate.score``. A candidate with an undefined score or without features is never on
+        the front.
 
     Returns
     -------
     list of Candidate
-        Fewest features first. Of candidates that are equal in everything the first is kept.
+        Fewest features first; of equal candidates, the first one.
 
     Examples
     --------
@@ -186,7 +185,7 @@ def pareto_front(candidates: Iterable[Candidate], *, measure: str) -> list[Candi
         range(len(listed)), key=lambda at: (points[at][1], points[at][2], -points[at][0])
     )
     kept: list[int] = []
-    for at in order:  # a candidate that beats this one comes earlier
+    for at in order:  # a candidate that dominates this one comes earlier
         value, _, cost = points[at]
         if not any(points[k][0] >= value and points[k][2] <= cost for k in kept):
             kept.append(at)
@@ -207,23 +206,24 @@ def choose(
     Parameters
     ----------
     candidates : iterable of Candidate
-        A front, or any others.
+        A front, or any other candidates.
     measure : str
-        Which is best, judged by ``Candidate.score``.
+        Measure to maximise, by ``Candidate.score``.
     max_features : int, optional
+        Largest number of features.
     max_cost : float, optional
-        In the unit of the candidates' costs.
+        Largest total cost, in the unit of the candidates' costs.
     min_measure : mapping of str to float, optional
-        What measures must reach. With a lower bound and no limit on features or cost, the candidate
-        with the fewest features that reaches it is returned.
+        Lower bounds of measures (upper bounds of errors). With a bound and no limit on features or
+        cost, the candidate with the fewest features within the bounds is returned.
     rule : {"best", "1se"}, default="best"
-        "1se": the sparsest whose score is within one standard error of the best, the error being
-        that of the difference between the two over the same queries.
+        "1se": the sparsest candidate whose score is within one standard error of the best. The
+        error is that of the difference between the two over the same queries.
 
     Raises
     ------
     InputError
-        Nothing is within the limits; the message names what comes nearest.
+        If no candidate is within the limits; the message names the nearest ones.
     """
     check_rule(rule)
     listed = [one for one in candidates if one.n_features and np.isfinite(one.score(measure))]
@@ -254,14 +254,12 @@ def choose(
 
 
 def _reaches(one: Candidate, bounds: Mapping[str, float]) -> bool:
-    """Return whether measures are at least the wanted values; errors, at most."""
-    return all(better_sign(m) * (one.score(m) - wanted) >= 0 for m, wanted in bounds.items())
+    """Return whether all measures are within their bounds: lower ones, or upper ones of errors."""
+    return all(better_sign(m) * (one.score(m) - bound) >= 0 for m, bound in bounds.items())
 
 
 def bootstrap_interval(values: FloatArray) -> tuple[float, float]:
-    """Return a 95% interval for a mean over queries, by bootstrap.
-
-    ``values`` has one per query; NaN, where a measure is undefined, is left out.
+    """Return a 95% bootstrap interval for the mean of values per query, without NaN.
 
     Examples
     --------
@@ -273,14 +271,14 @@ def bootstrap_interval(values: FloatArray) -> tuple[float, float]:
     if len(defined) == 0:
         return float("nan"), float("nan")
     rng = np.random.default_rng(0)
-    # counts, not positions: one matrix product
+    # drawing counts instead of positions gives all means by one matrix product
     counts = rng.multinomial(len(defined), np.full(len(defined), 1 / len(defined)), 2000)
     low, high = np.quantile(counts @ defined / len(defined), [0.025, 0.975])
     return float(low), float(high)
 
 
 def within_limits(one: Candidate, max_features: int | None, max_cost: float | None) -> bool:
-    """Return whether a candidate is small and cheap enough."""
+    """Return whether a candidate is within limits on features and cost."""
     return (max_features is None or one.n_features <= max_features) and (
         max_cost is None or one.cost <= max_cost * (1 + 1e-12)  # sums of decimals are not exact
     )
@@ -292,7 +290,7 @@ def _nearest(
     limits: Mapping[str, float | None],
     bounds: Mapping[str, float],
 ) -> str:
-    """Return a sentence on what comes nearest to limits that nothing meets."""
+    """Return a sentence on the candidates nearest to limits that none is within."""
     given = ", ".join(f"{name}={value:g}" for name, value in limits.items() if value is not None)
     priced = limits["max_cost"] is not None
 
@@ -304,11 +302,11 @@ def _nearest(
         cheapest = min(listed, key=lambda one: (one.cost, one.n_features))
         other = "" if cheapest is smallest else f", the cheapest {size(cheapest)}"
         return f"no model was found with {given}: the smallest has {size(smallest)}{other}"
-    wanted = ", ".join(f"{name} {value:g}" for name, value in bounds.items())
+    required = ", ".join(f"{name} {value:g}" for name, value in bounds.items())
     best = {name: choose(small, measure=name) for name in bounds}
     found = [f"{name} is {one.score(name):.4g} with {size(one)}" for name, one in best.items()]
     reaching = [one for one in listed if _reaches(one, bounds)]
     least = min(reaching, key=lambda one: (one.n_features, one.cost), default=None)
-    more = "" if least is None else f"; reaching {wanted} takes {size(least)}"
+    more = "" if least is None else f"; reaching {required} takes {size(least)}"
     within = f", {given}" if given else ""
-    return f"no model reaches {wanted}{within}: the best {' and '.join(found)}{more}"
+    return f"no model reaches {required}{within}: the best {' and '.join(found)}{more}"

@@ -1,4 +1,4 @@
-"""What features cost, and lengths of time."""
+"""Costs of features, and lengths of time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 """Units of a budget, in seconds."""
 
 OTHERS = "*"
-"""In a table: the cost of every feature that it does not name."""
+"""The entry of a table for all features that it does not name."""
 
 
 def feature_costs(given: Any, names: Sequence[str] | None, n_features: int) -> FloatArray | None:
-    """Return what each feature costs, from an array or a dict by feature; None for None.
+    """Return the cost of each feature, from an array or a dict by feature; None for None.
 
     >>> feature_costs({"bm25": 0.2, "*": 3}, ["bm25", "pagerank", "clicks"], 3).tolist()
     [0.2, 3.0, 3.0]
@@ -38,7 +38,7 @@ def feature_costs(given: Any, names: Sequence[str] | None, n_features: int) -> F
     if costs is None:
         return None
     if len(costs) != n_features or not (np.isnan(costs) | (costs >= 0)).all():
-        raise InputError(f"costs: give {n_features} numbers, at least 0, all in one unit")
+        raise InputError(f"costs must be {n_features} numbers, at least 0")
     missing = np.flatnonzero(np.isnan(costs)).tolist()
     if missing:
         first = missing[0] if names is None else names[missing[0]]
@@ -50,7 +50,10 @@ def feature_costs(given: Any, names: Sequence[str] | None, n_features: int) -> F
 
 
 def read_costs(path: str | os.PathLike[str]) -> dict[str, float]:
-    """Read lines of feature, comma and cost; a first line without a digit is their header."""
+    """Return the costs in a file with one feature, comma and cost per line.
+
+    A first line whose cost has no digit is a header.
+    """
     table: dict[str, float] = {}
     reader, name = csv.reader(text for _, text in text_lines(path)), shown_name(path)
     for cells in filter(None, reader):
@@ -67,7 +70,7 @@ def read_costs(path: str | os.PathLike[str]) -> dict[str, float]:
 
 
 def read_seconds(text: str, where: str = "the budget") -> float:
-    """Read a length of time; a plain number is seconds.
+    """Return a length of time in seconds; a number without a unit is seconds.
 
     >>> read_seconds("60"), read_seconds("2min"), read_seconds("500 ms")
     (60.0, 120.0, 0.5)

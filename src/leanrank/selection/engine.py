@@ -1,7 +1,7 @@
-"""Fit the models of a space, and choose one: the engine of every search.
+"""Fitting the models of a space, and choosing one: the engine of every search.
 
-Rankers are fitted to normalised features. A candidate's model is joined with the normaliser
-(``Split.joined``), so that it takes unscaled features.
+Rankers are fitted to normalised features. ``Split.joined`` adds the normaliser to a candidate's
+model, which then takes unscaled features.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from leanrank.selection.candidate import Candidate
 from leanrank.selection.folds import QueryKFold, whole_query_folds
 
 RIDGE_ALPHAS = (1e2, 1e-6)
-"""Range of a path when no strength empties the model. Losses are means, so it suits data of any
+"""Range of a path if no strength gives an empty model. As losses are means, it suits data of any
 size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and validation data, and the measure to choose by.
+    """Training and validation data, and the measure by which models are chosen.
 
     Parameters
     ----------
     train, validation : RankingData
         With unscaled features.
     measure : str or tuple of str, default="map"
-        As ``leanrank.metrics.evaluate`` takes it; of several the mean counts. A ranker that
-        measures validation data itself, to stop early, uses the same.
+        As for ``leanrank.metrics.evaluate``; of several, the mean counts. Rankers with early
+        stopping use the same measure.
     convention : str, default="standard"
     average_ties : bool, default=True
         As for ``leanrank.metrics.judge.Judge``.
     normalizer : Normalizer, optional
-        Fitted; what rankers see the features through. Models are joined with it.
+        A fitted normaliser. Rankers are fitted to normalised features; models contain it.
     gain_weight : array, optional
         As for ``fit``: one weight per training document, in the order of ``train``.
     """
@@ -84,11 +84,11 @@ class Split:
         return {} if self.gain_weight is None else {"gain_weight": self.gain_weight}
 
     def value(self, scores: FloatArray) -> float:
-        """Measure scores of the validation data; NaN for scores that rank nothing."""
+        """Return the measure of scores of the validation data; NaN for scores that rank nothing."""
         return self.judge.value(self.validation, scores)
 
     def values(self, scores: FloatArray) -> dict[str, FloatArray]:
-        """Measure scores on every query of the validation data; all NaN if they rank nothing."""
+        """Return all measures on every validation query; all NaN if the scores rank nothing."""
         if ranks_something(scores, self.validation):
             return self.judge.per_query(self.validation, scores)
         return {name: np.full(self.validation.n_queries, np.nan) for name in self.judge.measures}
@@ -98,9 +98,9 @@ class Split:
     ) -> Model:
         """Return a model of scaled features as one of unscaled features.
 
-        Lines carry the normaliser; curves and steps have their cuts in the units of the features,
-        unless these are normalised per query. A model of a path gets its names and its provenance
-        from the data, its ranker and its parameters.
+        A linear model gets the normaliser; curves and steps are converted to the units of the
+        features, unless these are normalised per query. With its ranker and parameters given, a
+        model of a path also gets names and provenance.
         """
         fields: dict[str, Any] = {}
         if ranker is not None:
@@ -114,7 +114,7 @@ class Split:
 
 
 def fit_best(space: Space, split: Split) -> Candidate:
-    """Try everything in a space, and fit the best once more on the training data.
+    """Fit all models of a space, and return the best one, fitted again to the training data.
 
     Examples
     --------
@@ -137,9 +137,9 @@ def fit_best(space: Space, split: Split) -> Candidate:
 def fit_again(
     candidates: Iterable[Candidate], fit: Callable[[Mapping[str, Any]], Any], judge: Judge
 ) -> Candidate:
-    """Return the best candidate, fitted once more alone: this fit is timed, and its warnings kept.
+    """Return the best candidate, fitted again, with the time and the warnings of this fit.
 
-    ``candidates`` are fitted while they are iterated over.
+    ``candidates`` may be a generator, which fits them.
     """
     started = time.perf_counter()
     with warnings.catch_warnings():
@@ -164,13 +164,13 @@ def fit_again(
 
 
 def run_space(space: Space, split: Split) -> Iterator[Candidate]:
-    """Fit and judge everything in a space, setting by setting."""
+    """Yield the candidates of a space, setting by setting."""
     for setting in space.settings():
         yield from run_setting(space, setting, split)
 
 
 def run_setting(space: Space, setting: Mapping[str, Any], split: Split) -> list[Candidate]:
-    """Fit and judge one setting of a space: one model, or all that its sweep gives."""
+    """Return the candidates of one setting of a space, one per model of its sweep."""
     ranker = make_ranker(space, {**space.fixed, **setting}, split.judge)
     found = []
     for own, model, scores in fitted(space.sweep, ranker, split):
@@ -189,7 +189,7 @@ def best_candidate(candidates: Sequence[Candidate], judge: Judge) -> Candidate:
 def make_ranker(
     space: Space, parameters: Mapping[str, Any], judge: Judge, n_jobs: int | None = 1
 ) -> Any:
-    """Make an unfitted ranker, which measures as a judge does."""
+    """Return an unfitted ranker, with the measure and convention of a judge."""
     kind = get_ranker(space.ranker)
     known = kind().get_params()
     own = {"measure": judge.measures[0], "convention": judge.rules, "n_jobs": n_jobs}
@@ -203,27 +203,27 @@ def fitted(
     *,
     alone: bool = False,
 ) -> Iterator[tuple[dict[str, Any], Model, FloatArray]]:
-    """Fit on the training data; yield each model with its parameters and validation scores.
+    """Fit a ranker to the training data; yield each model with parameters and validation scores.
 
     Parameters
     ----------
     sweep : Fits, AlphaPath, Sizes or Front
         The models that one fit gives.
     ranker : ranker
-        It is fitted.
+        An unfitted ranker, which is fitted.
     split : Split
     alone : bool
-        Whether a ranker that stops by held-out queries gets some of its own instead of the
-        validation data, because these judge.
+        Whether a ranker with early stopping uses some of the training queries for it instead of the
+        validation data, which are then only used to judge.
 
     Yields
     ------
     parameters : dict
-        What the sweep adds to those of the ranker.
+        The parameters that the sweep sets.
     model : Model
-        Of scaled features; one that diverged uses none.
+        A model of scaled features; without features if the fit diverged.
     scores : array
-        Of the validation data; NaN where they are too large for a number.
+        Scores of the validation data; all NaN if one overflows.
     """
     data, held_out = split.scaled
     weights, scorer = split.weights, None
@@ -240,13 +240,13 @@ def fitted(
     for own, model in made:
         try:
             scores = (model if scorer is None else scorer).predict(held_out)
-        except InputError:  # too large for a number: such a model is not chosen
+        except InputError:  # a score overflows: such a model is not chosen
             scores = np.full(len(held_out), np.nan)
         yield own, model, scores
 
 
 def fixed_strengths(sweep: Any, ranker: Any, split: Split) -> Any:
-    """Return a sweep with the strengths of all training data, to fit parts of them alike."""
+    """Return a sweep with the strengths for all training data, to use them on parts, too."""
     if not isinstance(sweep, AlphaPath) or sweep.alphas is not None:
         return sweep
     top, ratio = np.inf, sweep.alpha_min_ratio
@@ -258,7 +258,7 @@ def fixed_strengths(sweep: Any, ranker: Any, split: Split) -> Any:
 
 
 def same_strength(ranker: Any) -> dict[str, Any]:
-    """Return the parameters with which a ranker that chooses its strength repeats its choice."""
+    """Return parameters with which LeanRanker fits at the strength that it has chosen."""
     return {"n_folds": 1, "n_strengths": 2, "min_strength": min(1.0, ranker.strength_)}
 
 
@@ -286,9 +286,9 @@ def _path_models(
 
 
 def fit_beside(ranker: Any, train: RankingData, validation: RankingData, **weights: Any) -> Any:
-    """Fit, and pass the validation data where the ranker can use them.
+    """Fit a ranker, with validation data if it uses them for early stopping.
 
-    Some rankers stop by them; one that learns from unlabelled documents gets them without labels.
+    A ranker that learns from unlabelled documents gets them without labels.
     """
     if ranker._takes_unlabeled:
         train = joined_sets(train, validation.replace(y=np.full(len(validation), np.nan)))
@@ -297,10 +297,10 @@ def fit_beside(ranker: Any, train: RankingData, validation: RankingData, **weigh
 
 
 def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5, **weights: Any) -> None:
-    """Fit; a ranker that stops by validation data gets one of ``n_folds`` groups of queries for it.
+    """Fit a ranker; one with early stopping uses one of ``n_folds`` groups of the queries for it.
 
-    They come from its own data: the queries that judge a model must not influence its fit. They
-    decide for how many rounds the ranker is then fitted to all of its data.
+    These queries determine the number of rounds, with which the ranker is then fitted to all of
+    the data. So the queries that judge a model have no influence on its fit.
     """
     if ranker._takes_validation:
         ranker.set_params(**_rounds(ranker, data, min(n_folds, data.n_queries), **weights))
@@ -308,7 +308,7 @@ def fit_alone(ranker: Any, data: RankingData, *, n_folds: int = 5, **weights: An
 
 
 def _rounds(ranker: Any, data: RankingData, n_folds: int, **weights: Any) -> dict[str, int | None]:
-    """Return the parameters that repeat the rounds or passes which held-out queries prefer."""
+    """Return parameters with the number of rounds or passes that is best on held-out queries."""
     if n_folds > 1:
         fold = whole_query_folds(data, QueryKFold(n_folds, stratify=True))[0]
         rest, inner = data.queries[fold.train], data.queries[fold.test]
@@ -319,12 +319,12 @@ def _rounds(ranker: Any, data: RankingData, n_folds: int, **weights: Any) -> dic
                 return {"patience": None, "epochs": ranker.best_epoch_}
             n_rounds = {"n_rounds": ranker.n_iter_} if hasattr(ranker, "n_rounds") else {}
             return {"patience": None, **(n_rounds if ranker.n_iter_ else {})}
-    # too few queries to judge by
+    # there are too few queries
     return {} if getattr(ranker, "_stops_by_training", False) else {"patience": None}
 
 
 def joined_sets(*parts: RankingData) -> RankingData:
-    """Return the queries of data sets one after the other; equal identifiers stay apart.
+    """Return the queries of all data sets; queries with equal identifiers remain distinct.
 
     >>> one = RankingData([[1.0], [2.0]], [0, 1], qid=["a", "a"])
     >>> joined_sets(one, one).n_queries

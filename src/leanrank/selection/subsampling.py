@@ -1,4 +1,4 @@
-"""Stability of a selection of features when the queries change, and interchangeable features."""
+"""Stability of selected features under changes of the queries, and interchangeable features."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from leanrank.selection.cross_validation import run_fits
 from leanrank.selection.folds import ranking_data
 
 MOST_COMPARED = 2000
-"""Features that are compared for groups: the table of correlations is square."""
+"""Largest number of features that are compared for groups, by a square table of correlations."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class FeatureGroup:
     frequency : float
         Share of the subsamples in which at least one of them was selected.
     at_once : float
-        How many of them were selected together, on average over the subsamples in which any was.
-        Near 1, the features of a larger group replace each other.
+        Mean number of them that were selected together, over the subsamples in which any was. If it
+        is near 1, the features of a larger group replace each other.
     correlation : float
         The smallest |correlation| of two of them within queries; 1 for a feature alone.
     """
@@ -48,20 +48,20 @@ class FeatureGroup:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StabilityResult:
-    """What a ranker selected on many subsamples of the queries.
+    """The features that a ranker selected on many subsamples of the queries.
 
     Attributes
     ----------
     n_features : int
-        Of the data.
+        Number of features of the data.
     features : array of int
-        Those ever selected, ascending.
+        The features that were ever selected, ascending.
     weights : array of shape (n_subsamples, len(features))
-        Their weights; of curves and steps, their heights. 0: not selected.
+        Their weights, or heights of curves and steps; 0 if not selected.
     groups : list of FeatureGroup
-        The features ever selected, correlated ones together, the most often selected group first.
+        Groups of correlated features that were ever selected, the most often selected group first.
     share : float
-        Of the queries in each subsample.
+        Share of the queries in each subsample.
     feature_names : tuple of str or None
     """
 
@@ -74,7 +74,7 @@ class StabilityResult:
 
     @property
     def n_subsamples(self) -> int:
-        """How many subsamples were drawn."""
+        """Number of subsamples."""
         return len(self.weights)
 
     @property
@@ -86,15 +86,15 @@ class StabilityResult:
 
     @property
     def sizes(self) -> IntArray:
-        """How many features each subsample selected."""
+        """Number of selected features in each subsample."""
         return np.count_nonzero(self.weights, axis=1)
 
     @cached_property
     def stability_index(self) -> float:
         """Nogueira's stability: 1 if the features are always the same, about 0 if drawn at random.
 
-        It does not grow with the number of features selected. NaN if nothing or everything is
-        always selected.
+        It does not depend on the number of selected features. NaN if always all or no features
+        are selected.
         """
         # Nogueira, Sechidis & Brown (2018), "On the stability of feature selection algorithms"
         p = self.frequencies
@@ -148,15 +148,16 @@ def stability(
     Parameters
     ----------
     ranker : ranker
-        With the parameters to be judged, such as the alpha that cross-validation chose. Fix its
-        seed, if it has one: randomness counts as instability.
+        With the parameters to be examined, such as an alpha from cross-validation. Set its seed, if
+        it has one, since randomness counts as instability.
     X, y, qid : as for fit
         Or a RankingData.
     n_subsamples : int, default=50
+        Number of subsamples.
     share : float, default=0.5
-        Of the queries with information that a subsample holds; drawn without replacement.
+        Share of the informative queries in a subsample, drawn without replacement.
     correlation : float, default=0.9
-        Features are shown as one group if any two of them reach this |correlation| within queries.
+        Features form a group if any two of them have at least this |correlation| within queries.
         Only the 2,000 most often selected features are compared.
     n_jobs : int, optional
         Threads that share the subsamples; the result does not depend on it.
@@ -217,10 +218,10 @@ def bootstrap_models(
     n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> list[Model]:
-    """Fit a ranker on as many queries as there are, drawn with replacement, several times.
+    """Return models of a ranker fitted to bootstrap samples of the queries.
 
-    What differs between the models is what the choice of queries makes uncertain: a band around
-    curves, for example (``leanrank.plots.curves``).
+    Their differences show the uncertainty due to the choice of queries, for example as a band
+    around curves (``leanrank.plots.curves``).
 
     Examples
     --------
@@ -244,7 +245,7 @@ def _generator(random_state: int | None) -> np.random.Generator:
 def _fitted(
     ranker: Any, data: RankingData, draws: list[IntArray], n_jobs: int | None
 ) -> list[Model]:
-    """Fit a ranker on some queries, several times."""
+    """Return the models of a ranker fitted to several lists of queries."""
 
     def fit(drawn: IntArray) -> Model:
         model: Model = clone(ranker).fit(data.queries[drawn]).to_model()
@@ -260,14 +261,14 @@ def _groups(
     threshold: float,
     n_jobs: int | None,
 ) -> list[FeatureGroup]:
-    """Group correlated features, the most often selected group first."""
+    """Return groups of correlated features, the most often selected group first."""
     often = selected.sum(axis=0)
     compared = np.sort(np.argsort(-often, kind="stable")[:MOST_COMPARED])
     table = np.abs(within_query_correlation(data, features[compared], n_jobs=n_jobs))
-    places = [compared[members] for members in correlated_groups(table, threshold)]
-    places += [np.array([at]) for at in np.setdiff1d(np.arange(len(features)), compared)]
+    members_of = [compared[members] for members in correlated_groups(table, threshold)]
+    members_of += [np.array([at]) for at in np.setdiff1d(np.arange(len(features)), compared)]
     groups = []
-    for at in places:
+    for at in members_of:
         at = at[np.argsort(-often[at], kind="stable")]
         counts = selected[:, at].sum(axis=1)
         inside = np.searchsorted(compared, at)
@@ -285,15 +286,15 @@ def _groups(
 def within_query_correlation(
     data: RankingData, features: IntArray, *, n_jobs: int | None = None
 ) -> FloatArray:
-    """Correlate features over documents, each less its mean over the query.
+    """Return the correlations of features over documents, each minus its mean over the query.
 
-    Differences between queries, such as the length of the query, do not count. The data are read
-    once; the result does not depend on the number of threads. Missing values do not count.
+    So differences between queries, such as the length of the query, do not count; neither do
+    missing values. The data are read once. The result does not depend on the number of threads.
 
     Returns
     -------
     array of shape (features, features)
-        1 on the diagonal; 0 beside it for a feature that is constant within every query.
+        1 on the diagonal; otherwise 0 for a feature that is constant within every query.
 
     Examples
     --------
@@ -326,30 +327,32 @@ def within_query_correlation(
         parts = make_executor(n_jobs).map(sums, query_ranges(ptr))
     total = add_up(parts) if parts else np.zeros((len(features) + 1, len(features)))
     gram, within = total[:-1], np.diag(total[:-1])
-    varying = within > _LOST * total[-1]
+    varying = within > _ROUNDING * total[-1]
     inverse = np.where(varying, 1.0 / np.sqrt(np.where(varying, within, 1.0)), 0.0)
     table: FloatArray = np.clip(gram * inverse[:, None] * inverse[None, :], -1.0, 1.0)
     np.fill_diagonal(table, 1.0)
     return table
 
 
-_LOST = 1e-24
-"""Share of a feature's sum of squares below which what is left within queries is rounding."""
+_ROUNDING = 1e-24
+"""Share of a feature's sum of squares below which the part within queries is rounding."""
 
 
 def correlated_groups(correlation: FloatArray, threshold: float = 0.9) -> list[IntArray]:
-    """Group features so that any two of a group reach the threshold.
+    """Return groups of features in which any two have at least a |correlation|.
 
     Parameters
     ----------
     correlation : array of shape (features, features)
-        The sign does not matter.
+        Correlations of either sign.
     threshold : float, default=0.9
+        The least |correlation| within a group.
 
     Returns
     -------
     list of array of int
-        Each ascending, in order of their first feature; a feature alone is a group.
+        The features of each group, ascending; groups by their first feature. A group may have one
+        feature.
 
     Examples
     --------

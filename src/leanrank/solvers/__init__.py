@@ -1,4 +1,4 @@
-"""Methods that minimise a loss plus a penalty, by family."""
+"""Solvers: methods that minimise a loss plus a penalty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOLVERS: dict[str, str] = {
     "fenchel": "leanrank.solvers.first_order.fenchel.Fenchel",
     "majorise": "leanrank.solvers.first_order.majorise.Majorise",
 }
-"""The name of each solver of a loss and a penalty, and the class."""
+"""The name of each solver as a parameter of rankers, and the class."""
 
 
 def get_solver(name: str) -> type[Solver]:

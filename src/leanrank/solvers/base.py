@@ -1,7 +1,7 @@
 """The base class of solvers, and their certificate.
 
-A solver joins a problem and a penalty, and declares what it needs of both. The certificate bounds
-how far the objective can still fall, by the best dual value so far.
+A solver minimises the loss of a problem plus a penalty, and declares which operations of both it
+needs. The certificate is the best dual value so far, a lower bound of the minimum.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class Solution:
         Relative duality gap: (objective − best dual value) / objective. The optimum is at least
         ``objective · (1 − gap)``.
     free_residual : float
-        Largest gradient that is left in an unpenalised feature, relative to ‖x_j‖·‖g‖ at the start,
-        the most that it could be there. The gap compares models with the same weights in such
-        features only.
+        Largest remaining gradient in an unpenalised feature, as a share of ‖x_j‖·‖g‖ at the start,
+        its upper bound there. The gap holds for models with the same weights in these features.
     n_iter : int
     converged : bool
     history : list of dict
@@ -69,11 +68,11 @@ class Solver(ABC):
     name: ClassVar[str]
     loss_needs: ClassVar[tuple[str, ...]] = ("evaluate",)
     penalty_needs: ClassVar[tuple[str, ...]] = ()
-    depends_on_scale: ClassVar[bool] = False  # whether standardised features need far fewer steps
+    depends_on_scale: ClassVar[bool] = False  # whether standardising features saves many steps
     reads_columns: ClassVar[bool] = False  # whether X must be stored, without curves
 
     def check(self, loss: Loss[Any], penalty: Penalty) -> None:
-        """Check before any work that both parts offer what the solver needs."""
+        """Check that loss and penalty offer the operations that the solver needs."""
         require(loss, self.name, *self.loss_needs)
         require(penalty, self.name, *self.penalty_needs)
 
@@ -85,21 +84,21 @@ class Solver(ABC):
 
     @abstractmethod
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
-        """Minimise from weights w, or from zero."""
+        """Minimise loss + penalty, starting from weights w or from zero."""
 
 
 class Certificate:
-    """A lower bound of loss + penalty, raised by every gradient that it is shown.
+    """A lower bound of loss + penalty from dual values.
 
-    With unpenalised features a bound holds for models with the same weights in those features. For
-    another model w′ it is lower by at most Σ_j |r_j|·|w_j − w′_j|, r_j the gradient that is left in
-    unpenalised feature j. Such a bound belongs to the point where it was taken, so that only the
-    latest one counts.
+    With unpenalised features, the bound holds for models with the same weights in these features.
+    For another model w′ it is lower by at most Σ_j |r_j|·|w_j − w′_j|, r_j being the remaining
+    gradient in unpenalised feature j. As such a bound depends on the point where it was computed,
+    only the latest one counts.
 
     Parameters
     ----------
     problem : Problem
-        Its loss offers ``dual``.
+        The problem, whose loss offers ``dual``.
     penalty : Penalty
     """
 
@@ -110,7 +109,7 @@ class Certificate:
         self._free = np.flatnonzero(penalty.free & ~penalty.excluded)
 
     def raise_bound(self, w: FloatArray, c: FloatArray) -> None:
-        """Take in the dual value at weights w, where the problem is and its gradient is c."""
+        """Update the bound by the dual value at w, the problem's current point with gradient c."""
         a = self.penalty.dual_scale(c)
         latest = self.problem.dual(a) - self.penalty.conjugate(a * c)
         if len(self._free):
@@ -119,9 +118,9 @@ class Certificate:
             self.best = max(self.best, latest)
 
     def absolute_gap(self, objective: float, rounding: float = 0.0) -> float:
-        """Return how far an objective is above the bound, or the rounding if that is more.
+        """Return the distance of an objective from the bound, but at least the rounding.
 
-        An objective below the bound shows rounding as well.
+        An objective can be below the bound by rounding only, which counts as a distance, too.
         """
         return max(abs(objective - self.best), rounding)
 
@@ -136,7 +135,7 @@ def relative(gap: float, objective: float) -> float:
     >>> relative(0.5, 2.0), relative(-1e-17, 2.0), relative(0.0, 0.0)
     (0.25, 0.0, 0.0)
 
-    What overflows certifies nothing:
+    After an overflow the gap is infinite:
 
     >>> relative(float("nan"), 2.0)
     inf

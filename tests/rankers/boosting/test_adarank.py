@@ -124,7 +124,7 @@ def test_signs(data):
     both = AdaRank(30, signs=0).fit(turned)
     assert both.score(turned) >= AdaRank(30).fit(turned).score(turned)
     for signs in ([1, 1], 2):
-        with pytest.raises(InputError, match="signs must hold 6 of -1"):
+        with pytest.raises(InputError, match="signs must be 6 numbers"):
             AdaRank(signs=signs).fit(data)
 
 

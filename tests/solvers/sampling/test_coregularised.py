@@ -178,5 +178,5 @@ def test_random_views_are_disjoint_and_even_and_stay():
 
 def test_views_do_not_grow():
     views = Views(np.ones((1, 6)), np.ones(1), np.ones(1), 0.0, 1, 0)
-    with pytest.raises(InputError, match="new fit"):
+    with pytest.raises(InputError, match="fit again"):
         start_views(PairRule("hinge"), views, 6, 0).grow(8)

@@ -1,4 +1,4 @@
-"""Small problems that are solved in each round: on a segment, and over a simplex."""
+"""Subproblems of first-order solvers: minimisation on a segment, and over a simplex."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from leanrank._typing import FloatArray
 
 PROBES = 60
-"""Largest number of slopes; a Newton step that does not halve the slope leads to a bisection."""
+"""Largest number of evaluations of the slope."""
 
 
 def minimise_on_segment(
@@ -18,15 +18,17 @@ def minimise_on_segment(
     *,
     accuracy: float = 1e-3,
 ) -> float:
-    """Find t in [0, high] where the slope of a convex function vanishes, or the nearest end.
+    """Return t in [0, high] where the slope of a convex function vanishes, or the nearest end.
+
+    Takes Newton steps, and bisects after a step that does not halve the slope.
 
     Parameters
     ----------
     probe : callable
-        Returns slope and curvature at t; a curvature of 0 where there is none.
+        Returns slope and curvature at t; the curvature may be 0.
     high : float
     accuracy : float
-        Stop at this share of the slope at 0, or when the bracket is this share of its end.
+        Stop at this share of the slope at 0, or when the bracket is this share of its upper end.
 
     Returns
     -------
@@ -67,7 +69,7 @@ def minimise_on_segment(
 
 
 RIDGE = 1e-11
-"""Added to the diagonal once it is scaled to 1, for matrices that may be singular."""
+"""Added to the diagonal, after scaling it to 1, as matrices may be singular."""
 
 EPSILON, TINY = (float(each) for each in (np.finfo(np.float64).eps, np.finfo(np.float64).tiny))
 
@@ -79,10 +81,10 @@ def minimise_over_simplex(
 ) -> tuple[FloatArray, float]:
     """Minimise ½xᵀQx + bᵀx over x ≥ 0, Σx = 1, starting at a point of the simplex.
 
-    The steps are Newton's on the coordinates in use; one that would become negative leaves, and
-    once none does, the coordinate with the least slope enters. Every step lowers the value, but for
-    rounding: after as many steps as there are coordinates without a lower value than before, the
-    point is returned as it is, with its gap.
+    Steps are Newton's on the coordinates in use. A coordinate that would become negative is
+    removed; if there is none, the coordinate with the least slope is added. Every step lowers the
+    value up to rounding; if as many steps as there are coordinates do not, the current point is
+    returned.
 
     Parameters
     ----------
@@ -96,8 +98,8 @@ def minimise_over_simplex(
     -------
     x : array of shape (n,)
     gap : float
-        Bound on the distance of the value from the minimum, computed at ``x``; above ``tol`` where
-        rounding allowed no better, and not a number where Q or b overflow.
+        Bound on the distance of the value from the minimum; above ``tol`` if rounding prevents a
+        smaller one, and NaN if Q or b overflow.
 
     Examples
     --------
@@ -140,11 +142,11 @@ def minimise_over_simplex(
 
 
 def _free_step(Q: FloatArray, slope: FloatArray) -> FloatArray:
-    """Minimise the quadratic over steps that add up to zero.
+    """Return the step that minimises the quadratic over steps that add up to zero.
 
-    One coordinate is minus the sum of the others, which removes the constraint. It is the flattest
-    one: a steep one would drown the others, whose units may be far smaller. For the same reason the
-    system is scaled to a diagonal of ones.
+    One coordinate is replaced by minus the sum of the others: the one with the least curvature,
+    since a large curvature would dominate the entries of all others. For the same reason the system
+    is scaled to a diagonal of ones.
     """
     n = len(slope)
     if n == 1:
@@ -153,7 +155,7 @@ def _free_step(Q: FloatArray, slope: FloatArray) -> FloatArray:
     rest = np.arange(n) != flat
     row = Q[flat, rest]
     reduced = Q[np.ix_(rest, rest)] - row - row[:, np.newaxis] + Q[flat, flat]
-    # The difference of two equal planes is rounding: scaled to 1 as it is, it would be a direction.
+    # Between two equal planes the entry is rounding, which must not be scaled to 1.
     rounding = n * EPSILON * (np.diag(Q)[rest] + Q[flat, flat])
     diagonal = np.maximum(np.diag(reduced), np.maximum(rounding, TINY))
     unit = 1.0 / np.sqrt(diagonal)

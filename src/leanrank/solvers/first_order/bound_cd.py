@@ -1,8 +1,9 @@
 """Coordinate descent on a quadratic bound (Fig. 1.1 of Stevens et al. 2013), for many queries.
 
-For each feature in turn: the gradient of the loss, a bound β on its curvature that holds
-everywhere, the minimum of the bound plus the penalty, and an update of the scores. Linear in the
-documents per feature, monotone and slow: it is kept as the published algorithm and as a reference.
+For each feature in turn, compute the gradient of the loss, minimise a quadratic bound of the loss,
+with a global bound β on the curvature, plus the penalty, and update the scores. The time per
+feature is linear in the documents. The method is monotone but slow; it serves as the published
+algorithm and as a reference.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from leanrank.problem.base import Problem
 from leanrank.solvers.base import Certificate, Solution, Solver
 
 RISE = 1e-10
-"""Relative rise of the objective that is more than the rounding of its sums."""
+"""Relative rise of the objective that cannot be due to rounding."""
 
 
 @dataclass(frozen=True)
 class BoundDescent(Solver):
-    """Coordinate descent on a bound; one thread.
+    """Coordinate descent on a bound, in one thread.
 
-    Sweeps descend but for rounding. Where they rise, no digits are left in a feature's slope: the
-    weights before are the answer, without having converged.
+    Sweeps never raise the objective except by rounding. If it rises, the slopes have no precision
+    left, and the previous weights are returned as not converged.
 
     Attributes
     ----------
     bound : {"range", "paper"}
-        β from (max − min)²/4 of the feature over each query, or the printed max x².
+        β from (max − min)²/4 of the feature over each query, or from max x² as printed.
     check_every : int
         Sweeps between two duality gaps.
     """

@@ -1,15 +1,15 @@
 """The 1-slack cutting plane for a ridge penalty: the loss as the upper envelope of few planes.
 
-At weights w with loss value R and gradient c the plane R + ⟨c, · − w⟩ lies below the loss
-everywhere. Minimising the penalty plus the largest of the planes so far is a small quadratic
-problem, in its dual a mixture of planes; its minimum bounds the objective from below, and its
-minimiser is where the next plane is taken. One plane stands for all pairs of all queries (the
-joint constraint of Joachims' "1-slack" formulation), so that a few dozen are active at a time.
+At weights w with loss value R and gradient c, the plane R + ⟨c, · − w⟩ is below the loss
+everywhere. Minimising the penalty plus the maximum of all planes so far, their envelope, is a small
+quadratic problem, whose dual variables are a mixture of planes. Its minimum is a lower bound of the
+objective, and the next plane is taken at its minimiser. A plane is the sum over all pairs of all
+queries (the joint constraint of Joachims' "1-slack" formulation), so that a few dozen are active at
+a time.
 
-This is the algorithm of SVM-rank with its stopping rule: the loss at the minimiser exceeds the
-envelope by little. Its objective is not monotone. The fast variant (after Franc and Sonnenburg's
-OCAS) keeps the best point, searches the line from it to the minimiser, and adds planes at the
-minimum of that line and slightly beyond.
+The plain variant is the algorithm of SVM-rank; its objective is not monotone. The fast variant
+(after Franc and Sonnenburg's OCAS) searches the line from the best point so far to the minimiser,
+and adds planes at the minimum on that line and slightly beyond.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ IDLE_ROUNDS = 30
 """Rounds without use after which a plane is dropped; measured by ``benchmarks pairwise``."""
 
 BEYOND = 0.1
-"""Share of the way from the best point to the minimiser at which a plane is added, as in OCAS."""
+"""A plane is added this share of the way from the line's minimum to the minimiser, as in OCAS."""
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -44,11 +44,11 @@ INNER_SHARE = 0.01
 class CuttingPlane(Solver):
     """Cutting planes for a convex loss + ½ Σ ridge_j w_j².
 
-    They end before ``tol``, with the best point and its true gap, after ``max_iter`` rounds, at a
-    plane whose slope overflows, or once all planes have been replaced (``IDLE_ROUNDS``) without a
-    lower objective or a higher bound: rounding allows no better. A loss needs a value and a
-    (sub)gradient only; a penalty has a table of coordinates, as an elastic net has, without an ℓ1
-    part or signs, and with a ridge for every feature that may enter.
+    The solver stops before ``tol``, with the best point and its gap, after ``max_iter`` rounds, at
+    a plane whose slope overflows, or when ``IDLE_ROUNDS`` rounds gave neither a lower objective nor
+    a higher bound, because of rounding. The loss needs a value and a (sub)gradient only. The
+    penalty must be an elastic net without ℓ1 part and signs, with a ridge on every feature that may
+    enter.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class CuttingPlane(Solver):
     penalty_needs: ClassVar[tuple[str, ...]] = ("coordinate_table",)
 
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
-        """Minimise loss + penalty to a relative duality gap of ``tol``; w has the first plane."""
+        """Minimise loss + penalty to a relative duality gap of ``tol``, from weights w or zero."""
         check_choice("variant", self.variant, VARIANTS)
         self.check(problem.loss, penalty)
         spread = _spread(penalty)
@@ -106,7 +106,7 @@ class CuttingPlane(Solver):
 
 
 class _Tangent(NamedTuple):
-    """Weights with their loss and its gradient, and the objective."""
+    """Weights, the loss and its gradient there, and the objective."""
 
     w: FloatArray
     value: float
@@ -148,7 +148,7 @@ class _Planes:
         return bool(np.isfinite(self.inner).all() and np.isfinite(self.level).all())
 
     def minimise(self, tol: float) -> tuple[FloatArray, float]:
-        """Return the weights where penalty + envelope is least, and a lower bound of that value."""
+        """Return the minimiser of penalty + envelope, and a lower bound of the minimum."""
         self.share, _ = minimise_over_simplex(self.inner, -self.level, self.share, tol)
         w = -self.spread * (self.share @ self.slope)
         bound = self._bound()
@@ -157,10 +157,10 @@ class _Planes:
         return w, bound
 
     def _bound(self) -> float:
-        """Return a lower bound of the minimum from the mixture, less what rounding may have added.
+        """Return a lower bound of the minimum from the mixture, minus a bound on its rounding.
 
-        Slopes that differ by orders of magnitude cancel in the mixture up to the rounding of the
-        largest one, which would otherwise count as a flat envelope.
+        Slopes of different orders of magnitude cancel in the mixture only up to the rounding of the
+        largest one.
         """
         share, used = self.share, self.share > 0.0
         rounding = EPSILON * (len(share) + len(self.spread))
@@ -199,7 +199,7 @@ def _spread(penalty: Penalty) -> FloatArray:
 def _lowest_towards(
     problem: Problem, penalty: Penalty, w: FloatArray, target: FloatArray
 ) -> FloatArray:
-    """Search the line from w, where the problem is, to a target."""
+    """Return the minimum on the line from w, the problem's current point, to a target."""
     step = target - w
     _, _, ridge = penalty.coordinate_table()
     pull, curvature = float(ridge @ (w * step)), float(ridge @ (step * step))

@@ -1,16 +1,16 @@
-"""Greedy minimisation over an ℓ1 ball (Frank–Wolfe), stopped by its duality gap.
+"""Minimisation over an ℓ1 ball (Frank–Wolfe), stopped by its duality gap.
 
-Over ‖w‖₁ ≤ radius the linear function ⟨c, w⟩, c the gradient of the loss, is least at a corner
-−sign(c_j)·radius·e_j with the largest |c_j|. How far it lies below the point itself,
+Over ‖w‖₁ ≤ radius the linear function ⟨c, ·⟩, c being the gradient of the loss at w, is least at
+the corner −sign(c_j)·radius·e_j with the largest |c_j|. Its difference between w and this corner,
 
     ⟨c, w⟩ + radius · max|c_j|,
 
-is a duality gap: no point of the ball has a loss smaller than the value here less this. Each round
-moves towards that corner, so that one feature changes.
+is a duality gap: no loss in the ball is smaller than the loss at w minus the gap.
 
-The greedy variant is the published one; its gap falls like one over the rounds. The corrective
-variant adds several corners at a time and, before it adds more, minimises over the part of the ball
-that they and the features in use span, by quadratic models: few rounds give a small gap.
+The greedy variant, as published, moves towards this corner in each round, which changes one
+feature; its gap falls like one over the number of rounds. The corrective variant adds several
+corners per round and then minimises over the part of the ball that they and the features in use
+span, by quadratic models: few rounds give a small gap.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from leanrank.solvers.first_order._subproblems import minimise_on_segment, minim
 VARIANTS = ("greedy", "corrective")
 
 NEW_FEATURES = 16
-"""Features added per round, or as many as are in use if that is more; measured, as the next, by
-``benchmarks pairwise``."""
+"""Features added per round, or as many as are in use if that is more; this and the next were set
+by ``benchmarks pairwise``."""
 
 INNER_SHARE = 0.1
 """Accuracy on the features in use, as a share of the whole gap."""
@@ -40,15 +40,15 @@ INNER_SHARE = 0.1
 INNER_STEPS = 20
 
 ROUNDING = 1e-14
-"""Relative rise of the loss that counts as rounding: near the optimum the gap still falls when the
+"""Relative rise of the loss that counts as rounding. Near the optimum, the gap still falls when the
 loss no longer does."""
 
 
 @dataclass(frozen=True)
 class Fenchel(Solver):
-    """Greedy minimisation of a loss over an ``L1Ball``; ``max_iter`` rounds, each reads all of X.
+    """Frank–Wolfe over an ``L1Ball``; each of at most ``max_iter`` rounds reads all of X.
 
-    A loss that vanishes, but for rounding, has a gap of 0.
+    A loss that is zero up to rounding has a gap of 0.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Fenchel(Solver):
 def _move(
     problem: Problem, w: FloatArray, value: float, target: FloatArray
 ) -> tuple[FloatArray, float, bool]:
-    """Minimise the loss from w towards a target; return where, the loss and whether it moved."""
+    """Minimise the loss on the line from w to a target; return weights, loss and if they moved."""
     step = target - w
 
     def probe(t: float) -> tuple[float, float]:
@@ -135,7 +135,7 @@ def _corner(c: FloatArray, radius: float) -> FloatArray:
 
 
 def _join(features: IntArray, c: FloatArray) -> IntArray:
-    """Add the features with the largest gradients, about as many as are in use."""
+    """Return the features and those with the largest gradients, about as many again."""
     strength = np.abs(c)
     strength[features] = 0.0
     n_new = min(max(NEW_FEATURES, len(features)), np.count_nonzero(strength))
@@ -146,7 +146,7 @@ def _join(features: IntArray, c: FloatArray) -> IntArray:
 def _correct(
     problem: Problem, w: FloatArray, value: float, radius: float, target: float
 ) -> tuple[FloatArray, float, bool]:
-    """Minimise over the part of the ball that the working set spans; its weights are w."""
+    """Minimise over the part of the ball that the focused features span; w are their weights."""
     n = len(w)
     moved_at_all = False
     for _ in range(INNER_STEPS):

@@ -1,8 +1,8 @@
 """Majorise and minimise: a non-convex penalty as a few weighted ℓ1 problems.
 
-The first round is the plain ℓ1 problem: it needs no starting point, so the answer depends on the
-data alone. Each further round minimises the loss plus the penalty's majorant at the last weights,
-started there. The majorant lies above the penalty and touches it, so the objective never rises.
+The first round is the plain ℓ1 problem, whose solution does not depend on the starting point. Each
+further round minimises the loss plus the majorant of the penalty at the previous weights, starting
+from them. The majorant equals the penalty there and is nowhere below, so the objective never rises.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from leanrank.solvers.newton.solver import Newton
 class Majorise(Solver):
     """At most ``rounds`` weighted ℓ1 problems.
 
-    ``tol`` and ``max_iter`` are those of each problem. The solution's ``objective`` is loss +
-    penalty, smoothed as the penalty says, and its ``gap`` that of the last problem solved. Each
-    round has an entry in ``history``; the last one also has ``stationarity``: the largest distance,
-    over the weights, of zero from the slopes of loss + penalty at w.
+    ``tol`` and ``max_iter`` are those of each problem. The ``objective`` of the solution is loss +
+    penalty, and its ``gap`` that of the last problem. Each round has an entry in ``history``; the
+    last one also has ``stationarity``, the largest distance, over the weights, of zero from the
+    subdifferential of loss + penalty.
 
     Attributes
     ----------
     rounds : int
-        Largest number of problems, including the plain one; stops when the objective falls by
-        less than ``tol``, relative to itself.
+        Largest number of problems, including the plain one. The solver stops earlier when the
+        relative decrease of the objective is below ``tol``.
     solver : Solver
-        Solves the ℓ1 problems.
+        The solver of the ℓ1 problems.
     """
 
     rounds: int = 10
@@ -45,7 +45,7 @@ class Majorise(Solver):
     penalty_needs: ClassVar[tuple[str, ...]] = ("majorant",)
 
     def solve(self, problem: Problem, penalty: Penalty, w: FloatArray | None = None) -> Solution:
-        """Minimise loss + a concave penalty, the first problem from weights w."""
+        """Minimise loss + a concave penalty; the first problem starts from weights w or zero."""
         self.check(problem.loss, penalty)
         assert isinstance(penalty, ConcavePenalty)
         solver = replace(self.solver, tol=self.tol, max_iter=self.max_iter)
@@ -61,7 +61,7 @@ class Majorise(Solver):
             n_iter += inner.n_iter
             reached = inner.objective - surrogate.value(inner.w) + penalty.value(inner.w)
             settled = objective - reached <= self.tol * abs(reached)
-            if reached <= objective:  # else the round only added rounding
+            if reached <= objective:  # else the rise is rounding
                 best, objective = inner, reached
             entry: dict[str, Any] = {"objective": objective, "gap": inner.gap}
             entry["iterations"] = inner.n_iter

@@ -1,10 +1,10 @@
-"""Proximal gradient: a gradient step of the loss, then the minimum of the penalty around it.
+"""Proximal gradient descent: a gradient step of the loss, then the proximal step of the penalty.
 
     w ← argmin_x  penalty(x) + K/2 · ‖x − (w − ∇/K)‖²
 
 For ℓ1 that is w ← S(w − ∇/K), soft thresholding at λ/K. With K at least the Lipschitz constant of
-the gradient, every step descends, but steps are short. The published SparseRank takes a smaller K
-on purpose: steps are longer, some raise the objective, and the best point is returned. After
+the gradient, every step lowers the objective, but steps are short. SparseRank deliberately uses a
+smaller K: steps are longer, some raise the objective, and the best point is returned. After
 ``patience`` steps without a better point, K is doubled and the iteration continues from the best.
 """
 
@@ -25,18 +25,18 @@ from leanrank.solvers.base import Certificate, Solution, Solver
 class Proximal(Solver):
     """Proximal gradient steps.
 
-    They also end, unconverged, when a step from the best point changes no weight: K doubles
-    whenever steps stop helping, so this happens after a bounded number of steps.
+    The solver also stops, not converged, when a step from the best point changes no weight. As K
+    is doubled whenever steps no longer help, the number of steps is bounded.
 
     Attributes
     ----------
     lipschitz : float, optional
-        K at the start. None: a tenth of the curvature at the start in the direction of the
-        gradient, which is itself at most the Lipschitz constant.
+        K at the start. None: a tenth of the curvature of the loss at the start in the direction of
+        the gradient; this curvature is at most the Lipschitz constant.
     patience : int
         Steps without a better point after which K is doubled.
     check_every : int
-        Steps between two duality gaps, each of which costs as much as a step, which reads all of X.
+        Steps between two computations of the duality gap, which take as long as a step.
     """
 
     tol: float = 1e-3
@@ -77,7 +77,7 @@ class Proximal(Solver):
             for _ in range(min(self.check_every, self.max_iter - n_iter)):
                 new = penalty.prox(latest.w - latest.c / k, k)
                 n_iter += 1
-                # a step that lands on the best point from elsewhere is half of a cycle, not an end
+                # a step to the best point from another one is part of a cycle, not the end
                 settled = latest is best and np.array_equal(new, best.w)
                 if settled:
                     break
@@ -100,7 +100,7 @@ class _Iterate(NamedTuple):
 
 
 def _curvature(problem: Problem, c: FloatArray) -> float:
-    """Return the curvature of the loss in the direction of its gradient."""
+    """Return the curvature of the loss in the direction of its gradient; 1 if it is 0."""
     squared = float(c @ c)
     if squared == 0.0:
         return 1.0

@@ -1,8 +1,8 @@
-"""Kernels of follow-the-regularised-leader: one mini-batch of documents, all or few features.
+"""Kernels of follow-the-regularised-leader for mini-batches of dense or sparse documents.
 
 Shared arguments: ``v`` and ``w`` of each feature, and ``s``, the sum of squared gradients (rates by
 feature) or the step at which the feature was last brought up to date (uniform rates). ``t`` counts
-steps. A feature that no document of a batch has keeps its state; the effect of the steps in between
+steps. A feature without a value in a batch is not changed; the effect of the steps that it missed
 follows in closed form from ``t``.
 """
 
@@ -35,7 +35,7 @@ def dense_scores(X: AnyArray, begin: int, end: int, w: FloatArray, u: FloatArray
         weight[n] = 0.0
         n += 1
     for i in range(begin, end):
-        a = b = c = d = 0.0  # four sums hide the latency of additions
+        a = b = c = d = 0.0  # four partial sums hide the latency of additions
         for k in range(0, n, 4):
             a += X[i, support[k]] * weight[k]
             b += X[i, support[k + 1]] * weight[k + 1]
@@ -131,7 +131,7 @@ def catch_up(
     j: int, v: FloatArray, s: FloatArray, w: FloatArray, t: int, alpha: float, gamma: float,
     rho: float, uniform: bool, per_step: bool,
 ) -> None:  # fmt: skip
-    """Apply steps without a gradient, up to step t, to a weight and with uniform rates to its v."""
+    """Apply the steps without a gradient up to step t to w and, with uniform rates, to v."""
     if not uniform:
         if per_step:
             w[j] = leader(v[j], math.sqrt(rho + s[j]), t, alpha, gamma, per_step)
@@ -140,8 +140,8 @@ def catch_up(
     s[j] = t
     if w[j] == 0.0 or last >= t:
         return
-    # Each step takes gamma·alpha/√τ off |w| (nothing if the threshold is fixed), until w is zero
-    # and v stays where it is.
+    # Each step lowers |w| by gamma·alpha/√τ (by 0 if the threshold is fixed), until w is zero; from
+    # then on v does not change.
     sign = -1.0 if w[j] > 0.0 else 1.0
     if not per_step:
         v[j] = sign * (abs(w[j]) * math.sqrt(t) / gamma + alpha)
@@ -177,7 +177,7 @@ def leader(v: float, scale: float, t: int, alpha: float, gamma: float, per_step:
 
 @kernel
 def inverse_roots(n: int) -> float:
-    """Sum 1/√τ for τ = 1..n, by the Euler–Maclaurin formula when n is large."""
+    """Return the sum of 1/√τ for τ = 1..n, by the Euler–Maclaurin formula if n is large."""
     if n < EXACT_TERMS:
         total = 0.0
         for k in range(1, n + 1):

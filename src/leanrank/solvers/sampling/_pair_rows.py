@@ -1,4 +1,4 @@
-"""Differences of two documents, dense or sparse, and products with them."""
+"""Differences of two documents, dense or sparse, and their products with weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
 
 
 class PairRows(NamedTuple):
-    """Documents in the form that kernels take: a dense array, or the three arrays of a CSR one."""
+    """Documents for kernels: a dense array, or the three arrays of a CSR array."""
 
     dense: AnyArray
     indptr: AnyArray
@@ -20,7 +20,7 @@ class PairRows(NamedTuple):
 
 
 def as_rows(X: Matrix) -> PairRows:
-    """Wrap a matrix; the arrays of the other form are empty."""
+    """Return a matrix for kernels; the arrays of the other form are empty."""
     if isinstance(X, np.ndarray):
         none = np.empty(0, dtype=np.int32)
         return PairRows(kernel_view(X), none, none, np.empty(0, dtype=X.dtype))
@@ -43,7 +43,7 @@ def pair_width(X: Matrix) -> int:
 
 
 class Buffers(NamedTuple):
-    """Buffers for pairs and their differences."""
+    """Working memory for pairs and their differences."""
 
     pairs: IntArray
     features: IntArray
@@ -52,10 +52,10 @@ class Buffers(NamedTuple):
 
 
 def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
-    """Allocate space for ``n_pairs``; the default is measured by ``benchmarks stochastic``."""
+    """Return memory for ``n_pairs``; the default was set by ``benchmarks stochastic``."""
     if n_pairs is None:
         n_pairs = min(64, max(1, 4096 // max(width, 1)))
-    every = np.arange(max(width, 1), dtype=np.int64)  # those of a dense matrix
+    every = np.arange(max(width, 1), dtype=np.int64)  # the features of a dense matrix
     return Buffers(
         pairs=np.zeros((n_pairs, 2), dtype=np.int64),
         features=np.tile(every, (n_pairs, 1)),
@@ -66,10 +66,10 @@ def make_buffers(width: int, n_pairs: int | None = None) -> Buffers:
 
 @kernel
 def fill_differences(rows, pairs, n_pairs, features, values, counts):  # type: ignore[no-untyped-def]
-    """Fill, for each pair, the features and values in which its documents differ, and how many.
+    """Fill for each pair the features in which its documents differ, the differences, and a count.
 
-    For a dense matrix, all values are filled and ``features`` is not changed. Pairs are filled in
-    batches, so that reads of distant rows overlap.
+    For a dense matrix, all differences are filled, and ``features`` is not changed. Many pairs are
+    filled in one call, so that reads of distant rows overlap.
     """
     if rows.dense.shape[0] > 0:
         dense = rows.dense
@@ -114,8 +114,8 @@ def _sparse_difference(indptr, indices, data, a, b, features, values):  # type: 
 def dot(is_dense, weights, features, values, at, n):  # type: ignore[no-untyped-def]
     """Return the product of weights and the difference in row ``at``.
 
-    Four sums hide the latency of additions. Rows are not sliced first: counting references to a
-    slice takes longer than the product.
+    Four partial sums hide the latency of additions. Rows are not sliced, since counting references
+    to a slice would take longer than the product.
     """
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     whole = n - n % 4

@@ -1,15 +1,15 @@
-"""Weights that shrink in constant time, keep their average, and are truncated when used.
+"""Weights that shrink in constant time, with an optional average or truncation.
 
-Weights are kept as w = s·v, so a shrinking factor changes one number, and a step changes the
+Weights are stored as w = s·v, so that a factor changes one number, and a step changes only the
 features of its pair. Two updates are deferred until a feature is used:
 
-*Average.* With S the running sum of s over steps, a change δ of v at S_k counts in all later sums
-Σ s·v except the first S_k: so Σ w = S·v − Σ δ·S_k, and the last sum is kept beside v. The sums
-restart when the number of steps has doubled; with those before, they cover the last half to three
-quarters of all steps, which is where averaging helps.
+*Average.* Let S be the running sum of s over steps. A change δ of v when that sum is S_k does not
+count in the first part of the sum, so Σ w = S·v − Σ δ·S_k, and the last sum is stored beside v. The
+sums restart when the number of steps has doubled; together with the previous ones they cover the
+last half to three quarters of all steps.
 
 *Truncation.* The soft threshold due for all weights, in units of v, is one running sum; ``taken``
-is how much of it each weight has received.
+is the part that has been applied to each weight.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from leanrank._typing import FloatArray
 
 SCALE, COUNTED, N_NOW, N_BEFORE, DUE, PENDING = range(6)
 SMALLEST = 1e-5
-"""A smaller scale is multiplied into the weights, to keep precision."""
+"""Scale below which it is multiplied into the weights, to keep precision."""
 
 
 class ScaledWeights(NamedTuple):
-    """One row per weight vector; arrays that are not needed have no columns.
+    """Arrays with one row per weight vector; those that are not needed have no columns.
 
     Attributes
     ----------
     v : array
-        Weights without their scale.
+        Weights divided by their scale.
     numbers : array
-        Scale, running sum of scales, steps counted now and before, threshold due for all weights,
-        threshold pending until the next truncation, squared norm of v.
+        Scale, running sum of scales, steps in ``now`` and in ``before``, threshold due for all
+        weights, threshold pending until the next truncation.
     late, now, before : array
-        For the average: Σ δ·S_k, and the sums of w since the last doubling and the one before.
+        For the average: Σ δ·S_k, the sum of w since the last restart, and the previous such sum.
     taken : array
         Threshold applied to each weight so far.
     """
@@ -54,7 +54,7 @@ class ScaledWeights(NamedTuple):
 def new_weights(
     n_features: int, *, n_vectors: int = 1, average: bool = False, truncate: bool = False
 ) -> ScaledWeights:
-    """Make weights of zero."""
+    """Return weights of zero."""
     numbers = np.zeros((n_vectors, 6))
     numbers[:, SCALE] = 1.0
     kept = n_features if average else 0
@@ -69,7 +69,7 @@ def new_weights(
 
 
 def read_weights(state: ScaledWeights, ceiling: float = np.inf) -> FloatArray:
-    """Return the weights, or their average if it is kept; the state does not change."""
+    """Return the weights, or their average if there is one; the state does not change."""
     copy = ScaledWeights(*(part.copy() for part in state))
     for r in range(len(copy.v)):
         if copy.taken.shape[1]:
@@ -116,7 +116,7 @@ def shrink(state, r, factor, ceiling):  # type: ignore[no-untyped-def]
 
 @kernel
 def restart_average(state, r):  # type: ignore[no-untyped-def]
-    """Start new sums when the number of steps has doubled, and keep the previous ones."""
+    """Move the sums to ``before``, and start new ones."""
     flush(state, r)
     numbers = state.numbers[r]
     numbers[N_BEFORE] = numbers[N_NOW]
@@ -128,7 +128,7 @@ def restart_average(state, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def flush(state, r):  # type: ignore[no-untyped-def]
-    """Bring the sum of past vectors up to date."""
+    """Add the steps so far to the sum of weights."""
     counted = state.numbers[r, COUNTED]
     for j in range(state.now.shape[1]):
         state.now[r, j] += counted * state.v[r, j] - state.late[r, j]
@@ -138,7 +138,7 @@ def flush(state, r):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-untyped-def]
-    """Apply the threshold due to some weights, except those above the ceiling."""
+    """Apply the threshold that is due to some weights, except to those above the ceiling."""
     due, highest = numbers[DUE], ceiling / numbers[SCALE]
     for k in range(n):
         j = features[k]
@@ -150,7 +150,7 @@ def take_threshold(v, taken, features, n, numbers, ceiling):  # type: ignore[no-
 
 @kernel
 def settle(state, r, ceiling):  # type: ignore[no-untyped-def]
-    """Apply the threshold due to every weight, and reset it."""
+    """Apply the threshold that is due to every weight, and reset it."""
     n = state.taken.shape[1]
     if n > 0:
         take_threshold(state.v[r], state.taken[r], np.arange(n), n, state.numbers[r], ceiling)

@@ -1,8 +1,8 @@
-"""Descent on labelled pairs in several views that should agree on unlabelled pairs (LCRA).
+"""Stochastic descent on labelled pairs in several views that agree on unlabelled pairs (LCRA).
 
 Each view v has its own features and weights. With P the labelled and P̂ the unlabelled pairs, the
-steps minimise Eq. 1 of Tsivtsivadze et al. 2012, with both sums as means over the pairs that may be
-drawn times the numbers k and l of pairs in a step:
+steps minimise Eq. 1 of Tsivtsivadze et al. 2012, where the sums over pairs are means times the
+numbers k and l of pairs per step:
 
     J = Σ_v [ k E_P ℓ(w_vᵀp) + α_v/2 ‖w_v‖² ] + μ l Σ_{v≠u} E_P̂ (w_vᵀp − w_uᵀp)².
 
@@ -43,12 +43,12 @@ from leanrank.solvers.sampling.pair_sampling import (
     new_state,
 )
 
-_BUFFERED = 64  # pairs per draw
+_BUFFERED = 64  # pairs drawn at once
 
 
 @dataclass(frozen=True)
 class ViewedBlock(PairBlock):
-    """Labelled pairs, and the index of unlabelled ones if there are any."""
+    """Documents with an index of labelled pairs and, if there are any, of unlabelled pairs."""
 
     hidden: PairIndex | None = None
 
@@ -62,11 +62,11 @@ class Views:
     member : array of shape (views, features)
         1 where a feature belongs to a view, else 0.
     alpha, eta0 : array of shape (views,)
-        Strength of the penalty and rate of each view.
+        Strength of the penalty and learning rate η₀ of each view.
     mu : float
-        Strength of the agreement.
+        Strength of the penalty on different scores.
     n_labeled, n_unlabeled : int
-        k and l: pairs per step.
+        k and l, the numbers of pairs per step.
     """
 
     member: FloatArray
@@ -89,14 +89,14 @@ class ViewedState(PairState):
         return read_weights(self.weights_)
 
     def grow(self, n_features: int) -> None:
-        """Reject new features: views are fixed when learning begins."""
+        """Reject new features, since the views are fixed by the first step."""
         raise InputError(
-            f"views are fixed when learning begins: {n_features} features need a new fit"
+            f"the views are fixed by the first step: fit again to use {n_features} features"
         )
 
 
 def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> ViewedBlock:
-    """Index the pairs of labelled documents, and all pairs of those labelled NaN."""
+    """Return documents with an index of labelled pairs, and of all pairs with the label NaN."""
     block = make_pair_block(X, labels, over=over)
     among = np.isnan(labels.y)
     if labels.sample_weight is not None:
@@ -110,7 +110,7 @@ def make_viewed_block(X: Matrix, labels: Labels, *, over: str = "pairs") -> View
 def start_views(
     rule: PairRule, views: Views, n_features: int, seed: int, *, average: bool = False
 ) -> ViewedState:
-    """Start a run at zero weights; it draws the labelled pairs of ``start_pairs``."""
+    """Return the state of a run before its first step; it draws the pairs of ``start_pairs``."""
     return ViewedState(
         weights_=new_weights(n_features, n_vectors=len(views.member), average=average),
         generator=new_state(seed),
@@ -122,7 +122,7 @@ def start_views(
 
 
 def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float:
-    """Take steps; return the mean loss of labelled pairs over the views, before each step."""
+    """Take steps; return the mean loss of labelled pairs, over views, before each step."""
     views, hidden = state.views, block.hidden
     assert views is not None
     k, n_hidden = views.n_labeled, views.n_unlabeled
@@ -146,9 +146,9 @@ def descend_views(state: ViewedState, block: ViewedBlock, n_steps: int) -> float
 
 
 def random_views(n_features: int, n_views: int, seed: int) -> FloatArray:
-    """Assign features to views at random: of every ``n_views`` in a row, each view gets one.
+    """Return a random assignment of features: of every ``n_views`` in a row, each view gets one.
 
-    Views are equally large, and a feature added later does not change the views of the others.
+    The sizes of views differ by one at most, and more features do not change the views of others.
 
     >>> random_views(5, 2, seed=0).sum(axis=0).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
@@ -169,7 +169,7 @@ def _descend_views(  # type: ignore[no-untyped-def]
     at_once = len(buffers.pairs) // k
     is_dense = rows.dense.shape[0] > 0
     slopes, pulls = np.zeros((len(member), k)), np.zeros((len(member), n_hidden))
-    room = np.zeros(member.shape[1])
+    sums = np.zeros(member.shape[1])
     while t < end:
         n = min(at_once, end - t)
         _draw(rows, index, generator, buffers, n * k)
@@ -189,10 +189,10 @@ def _descend_views(  # type: ignore[no-untyped-def]
                     state.numbers[v, scaled.SCALE] *= factor
                 else:
                     scaled.shrink(state, v, factor, np.inf)
-                _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate, room)
+                _add_pairs(state, v, member, buffers, step * k, is_dense, slopes, rate, sums)
                 if n_hidden > 0:
                     first = step * n_hidden
-                    _add_pairs(state, v, member, hidden_buffers, first, is_dense, pulls, rate, room)
+                    _add_pairs(state, v, member, hidden_buffers, first, is_dense, pulls, rate, sums)
                 if state.now.shape[1] > 0:
                     if (t & (t - 1)) == 0:
                         scaled.restart_average(state, v)
@@ -209,7 +209,7 @@ def _draw(rows, index, generator, buffers, n_pairs):  # type: ignore[no-untyped-
 
 @kernel
 def _scores(state, buffers, first, is_dense, out):  # type: ignore[no-untyped-def]
-    """Score the pairs of a step in every view; weights outside a view are zero."""
+    """Fill the scores of the pairs of a step in every view; weights outside a view are zero."""
     features, values, counts = buffers.features, buffers.values, buffers.counts
     for v in range(out.shape[0]):
         weights, scale = state.v[v], state.numbers[v, scaled.SCALE]
@@ -220,7 +220,7 @@ def _scores(state, buffers, first, is_dense, out):  # type: ignore[no-untyped-de
 
 @kernel
 def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyped-def]
-    """Replace the scores of labelled pairs by slopes of their losses; return the losses' sum."""
+    """Replace the scores of labelled pairs by slopes of the losses; return the sum of losses."""
     total = 0.0
     is_weighted, has_offset = len(weights.gain) > 0, len(weights.offset) > 0
     for i in range(scores.shape[1]):
@@ -236,7 +236,7 @@ def _to_slopes(y, weights, loss, pairs, first, scores):  # type: ignore[no-untyp
 
 @kernel
 def to_pulls(scores, mu):  # type: ignore[no-untyped-def]
-    """Replace the scores of unlabelled pairs by the slopes of the disagreement."""
+    """Replace the scores of unlabelled pairs by the slopes of the penalty on differences."""
     n_views = scores.shape[0]
     for i in range(scores.shape[1]):
         together = 0.0
@@ -253,7 +253,7 @@ def _add_pairs(state, v, member, buffers, first, is_dense, slopes, rate, total):
     features, values, counts = buffers.features, buffers.values, buffers.counts
     factor, counted = -rate / state.numbers[v, scaled.SCALE], state.numbers[v, scaled.COUNTED]
     average, n_pairs = len(late) > 0, slopes.shape[1]
-    if is_dense:  # all pairs have all features: add the pairs up first
+    if is_dense:  # all pairs have all features: add up the pairs first
         total[:] = 0.0
         for i in range(n_pairs):
             slope = slopes[v, i]

@@ -4,12 +4,12 @@ With g_t the gradient of the t-th batch and σ_t = 1/η_t − 1/η_{t−1},
 
     v_t = v_{t−1} + g_t − σ_t w_t,    w_{t+1} = −η_t · S(v_t, λ_t),
 
-S the soft threshold: a weight whose |v| is within the threshold is exactly zero, and returns to
-zero when |v| falls back. Rates by feature are η = γ / √(ρ + Σ g²), uniform ones γ / √t. The
-threshold is λ for the whole run (``per_step=False``, as published), so its pull fades with the
-length of the run; or λ·t, which makes w converge to the optimum of mean loss + λ‖w‖₁.
+where S is the soft threshold: a weight is exactly zero while |v| is within the threshold. Rates by
+feature are η = γ / √(ρ + Σ g²), uniform rates γ / √t. The threshold is λ for the whole run
+(``per_step=False``, as published), so it matters less in longer runs; or λ·t, with which w
+converges to the optimum of mean loss + λ‖w‖₁.
 
-A batch costs its own non-zeros, whatever the number of features.
+A step takes time linear in the non-zeros of its batch, whatever the number of features.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from leanrank.losses.base import Labels, Loss, Plan, reject_edges
 from leanrank.solvers.sampling import _ftrl_kernels as kernels
 
 move_weight = kernels.move
-"""The step of a single weight, for kernels."""
+"""The kernel that takes a step in one weight."""
 
 
 class FTRLRule(NamedTuple):
-    """The parameters of a step, in the order that kernels take.
+    """The parameters of a step, in the order of the arguments of kernels.
 
     Attributes
     ----------
     alpha : float
-        λ, absolute.
+        λ.
     gamma, rho : float
         The rate is γ/√(ρ + Σ g²), or γ/√t if uniform.
     uniform : bool
-        Whether all features share one rate ("Nonfea").
+        Whether all features have the same rate ("Nonfea").
     per_step : bool
         Whether the threshold is λ times the number of steps.
     """
@@ -55,21 +55,21 @@ class FTRLRule(NamedTuple):
 
 @dataclass
 class FTRLState:
-    """The complete state of a run: stored and loaded, it continues with the same bits.
+    """The complete state of a run; a run that continues from it gives the same bits.
 
     Attributes
     ----------
     rule : FTRLRule
     v, w : array of shape (n_features,)
-        ``w`` may lag behind the steps in which a feature had no gradient: see ``weights``.
+        ``w`` does not include the latest steps in which a feature had no gradient: see ``weights``.
     s : array of shape (n_features,)
-        Σ g² of each feature; with uniform rates, the step up to which ``v`` and ``w`` are.
+        Σ g² of each feature; with uniform rates, the last step that ``v`` and ``w`` include.
     steps, documents : int
-        Batches and documents seen.
+        Batches and documents so far.
     epoch : int
         Passes completed.
     seed : int
-        Of the order of queries, which depends on it and ``epoch`` alone.
+        Seed of the order of queries, which depends on ``seed`` and ``epoch`` only.
     """
 
     rule: FTRLRule
@@ -83,7 +83,7 @@ class FTRLState:
 
     @classmethod
     def start(cls, rule: FTRLRule, n_features: int, seed: int = 0) -> FTRLState:
-        """Begin with all weights zero.
+        """Return the state before the first step, with zero weights.
 
         >>> FTRLState.start(FTRLRule(0.1), 3).weights().tolist()
         [0.0, 0.0, 0.0]
@@ -92,12 +92,12 @@ class FTRLState:
         return cls(rule, v, s, w, seed=seed)
 
     def grow(self, n_features: int) -> None:
-        """Add features, which have had no gradient."""
+        """Add features with zero weights."""
         more = np.zeros(n_features - len(self.w))
         self.v, self.s, self.w = (np.concatenate([a, more]) for a in (self.v, self.s, self.w))
 
     def weights(self) -> FloatArray:
-        """Return the weights after the steps taken so far."""
+        """Return the weights after all steps so far."""
         w = self.w.copy()
         if not (self.rule.uniform or self.rule.per_step):
             return w  # a step does not change features without a gradient
@@ -114,14 +114,14 @@ class QueryBatches:
     ----------
     X : C-contiguous float array or SciPy CSR array
         Rows grouped by query.
-    loss, plan
-        A loss, and its plan for these rows.
+    loss : Loss
+    plan : Plan
+        The plan of the loss for these rows.
     query_ptr : array of int64
     factor : array
-        Factor of each query's gradient, so that it does not depend on the other queries in the
-        block.
+        Factor of each query's gradient that makes it independent of other queries in the block.
     active : array of int64
-        The queries that take part.
+        The queries with information.
     offset : array, optional
     """
 
@@ -134,7 +134,7 @@ class QueryBatches:
     offset: FloatArray | None = None
 
     def gradient_at_zero(self) -> FloatArray:
-        """Sum the gradients of all active queries at zero weights, one pass over the documents."""
+        """Return the sum of the gradients of all active queries at zero weights."""
         n_rows = self.X.shape[0]
         u, g = np.zeros(n_rows), np.zeros(n_rows)
         if self.offset is not None:
@@ -147,10 +147,10 @@ class QueryBatches:
 
 
 def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
-    """Prepare a block of whole queries for ``ftrl_pass``.
+    """Return a block of whole queries for ``ftrl_pass``.
 
-    With ``labels.normalize="query"`` the loss of a query is the mean over its terms, with "none"
-    their sum; both times the query's weight.
+    The loss of a query is the mean of its terms with ``labels.normalize="query"``, their sum with
+    "none", times the query's weight.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
         Rows grouped by query.
     labels : Labels
     loss : Loss
-        Needs ``prepare`` and ``evaluate``.
+        Offers ``prepare`` and ``evaluate``.
     """
     reject_edges(labels, loss)
     plan = loss.prepare(labels)
@@ -169,7 +169,7 @@ def make_batches(X: Matrix, labels: Labels, loss: Loss[Any]) -> QueryBatches:
     factor = np.ones(n_queries)
     if labels.normalize == "query":
         factor *= weight[active].sum()
-    plan = loss.workspace(plan)  # new working memory for each query would cost queries × documents
+    plan = loss.workspace(plan)  # memory for all queries at once, not anew for each
     return QueryBatches(X, loss, plan, labels.query_ptr, factor, active, labels.offset)
 
 
@@ -206,7 +206,7 @@ def ftrl_pass(state: FTRLState, batches: QueryBatches, order: IntArray) -> float
 
 
 def _dense_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
-    """Return functions that score some rows and take a step on them, for dense rows."""
+    """Return two functions, for dense rows: one scores a range of rows, one takes a step on it."""
     X, c = kernel_view(X), np.zeros(len(state.w))
     v, s, w, rule = state.v, state.s, state.w, state.rule
     kernels.catch_up_all(v, s, w, state.steps, *rule)
@@ -222,7 +222,7 @@ def _dense_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> t
 
 
 def _sparse_steps(state: FTRLState, X: Matrix, u: FloatArray, g: FloatArray) -> tuple[Any, Any]:
-    """Return the same for sparse rows, whose features are brought up to date when used."""
+    """Return the two functions for sparse rows; features are brought up to date when used."""
     rows, c = [kernel_view(a) for a in (X.data, X.indices, X.indptr)], np.zeros(len(state.w))
     seen, touched = np.zeros((2, len(state.w)), dtype=np.int64)
     v, s, w, rule = state.v, state.s, state.w, state.rule

@@ -5,11 +5,12 @@ It minimises
     F(w) = E c·ℓ(z) + α [ l1_ratio ‖w‖₁ + (1 − l1_ratio)/2 ‖w‖² ],   z = wᵀ(a − b) − (s_a − s_b),
 
 over pairs of a higher document a and a lower one b of the same query, drawn from an index;
-c is the weight of the pair's levels, s an offset. A step costs the features of its pair.
+c is the weight of the pair's levels, s an offset. A step takes time linear in the features of its
+pair.
 
 The ℓ1 part is a truncated gradient (Langford, Li & Zhang 2009): every θ steps, weights of at most a
 ceiling are soft-thresholded by the accumulated strength. The threshold is applied when a weight is
-next used, which gives the same weights.
+used next, which gives the same weights.
 """
 
 from __future__ import annotations
@@ -62,19 +63,20 @@ class PairRule(NamedTuple):
     loss : str
         Name of a loss; for kernels, its compiled ``pair_slope``.
     schedule : int
-        Which of ``SCHEDULES``.
+        Position in ``SCHEDULES``.
     eta0 : float
         The rate η₀.
     l2, l1 : float
         Strengths of the two penalties; α is their sum.
     passive_aggressive : bool
-        Whether to take, instead of a gradient step, the smallest one that leaves the pair without
-        hinge loss, at most ``largest``; no penalty.
+        Whether to take, instead of a gradient step, the smallest step after which the pair has no
+        hinge loss, without a penalty.
     largest : float
+        The largest passive-aggressive step.
     every : int
         θ: steps between truncations.
     ceiling : float
-        Larger weights are not truncated.
+        Weights above it are not truncated.
     """
 
     loss: str
@@ -88,23 +90,23 @@ class PairRule(NamedTuple):
     ceiling: float = math.inf
 
     def compiled(self) -> PairRule:
-        """Return the rule in the form that kernels take."""
+        """Return the rule for kernels."""
         return self._replace(loss=pair_loss(self.loss).pair_slope())
 
 
 class PairWeights(NamedTuple):
-    """Weights of pairs by level and by higher document, and offsets; empty if unused."""
+    """Weights of pairs, by level and by the higher document, and offsets; empty if unused."""
 
     table: FloatArray
-    line: IntArray  # where the table row of a document's level begins
-    level: IntArray  # the document's level among those of its query
+    line: IntArray  # the start of each document's row of the table
+    level: IntArray  # the position of each document's level in its query
     gain: FloatArray
     offset: FloatArray
 
 
 @dataclass(frozen=True)
 class PairBlock:
-    """Queries that pairs are drawn from."""
+    """The documents of whole queries, and the index of their pairs."""
 
     rows: PairRows
     y: FloatArray
@@ -116,7 +118,7 @@ class PairBlock:
 
 @dataclass
 class PairState:
-    """The complete state of a run, which continues from it with the same bits."""
+    """The complete state of a run; a run that continues from it gives the same bits."""
 
     weights_: ScaledWeights
     generator: npt.NDArray[np.uint64]
@@ -127,7 +129,7 @@ class PairState:
     documents: int = 0
 
     def weights(self) -> FloatArray:
-        """Return the weights so far, or their average."""
+        """Return the current weights, or their average if the state has one."""
         return np.asarray(read_weights(self.weights_, self.rule.ceiling).mean(axis=0))
 
     def grow(self, n_features: int) -> None:
@@ -138,7 +140,7 @@ class PairState:
 def make_pair_block(
     X: Matrix, labels: Labels, *, over: str = "pairs", importance: Any = None
 ) -> PairBlock:
-    """Index the pairs of a data set, in an order that does not depend on that of its rows."""
+    """Return documents with an index of their pairs; draws do not depend on the row order."""
     if labels.edges is not None:
         raise InputError("pairs are drawn by labels, not from explicit preferences: give labels y")
     index = index_pairs(
@@ -160,13 +162,13 @@ def make_pair_block(
 
 
 def start_pairs(rule: PairRule, n_features: int, seed: int, *, average: bool = False) -> PairState:
-    """Start a run at zero weights; the average of the weights is kept if there is no ℓ1 penalty."""
+    """Return the state of a run before its first step, with zero weights."""
     weights = new_weights(n_features, average=average, truncate=rule.l1 > 0.0)
     return PairState(weights, new_state(seed), rule, seed)
 
 
 def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
-    """Take ``n_steps`` steps; return the mean loss of the pairs, each before its step."""
+    """Take ``n_steps`` steps; return the mean loss of the pairs before their steps."""
     buffers, rule, total = make_buffers(block.width), state.rule.compiled(), 0.0
     for some in step_counts(n_steps, len(buffers.pairs), block.width):
         total += _descend(
@@ -180,9 +182,10 @@ def descend(state: PairState, block: PairBlock, n_steps: int) -> float:
 
 
 def step_counts(n_steps: int, at_once: int, cost: int, most: int = 1 << 24) -> Iterator[int]:
-    """Split steps over kernel calls of a fraction of a second, so that Ctrl-C works.
+    """Split steps into kernel calls of a fraction of a second, so that Ctrl-C works.
 
-    A call takes a multiple of ``at_once`` steps, of ``cost`` products each, ``most`` in all.
+    A call takes a multiple of ``at_once`` steps and at most about ``most`` products, ``cost`` per
+    step.
 
     >>> list(step_counts(100, at_once=4, cost=1000, most=40_000))
     [40, 40, 20]
@@ -192,7 +195,7 @@ def step_counts(n_steps: int, at_once: int, cost: int, most: int = 1 << 24) -> I
 
 
 def check_finite_loss(total: float, steps: int, eta0: float) -> None:
-    """Raise an error for a run that has diverged."""
+    """Raise an error if a run has diverged."""
     if not np.isfinite(total):
         raise InputError(
             f"the loss is {total} within the steps after {steps:,}: the steps are too large for "
@@ -201,9 +204,9 @@ def check_finite_loss(total: float, steps: int, eta0: float) -> None:
 
 
 def largest_pair(block: PairBlock, index: PairIndex, member: FloatArray | None = None) -> float:
-    """Return the largest squared norm among a thousand pairs, which sets the size of steps.
+    """Return the largest squared norm of a thousand drawn pairs, for the learning rate.
 
-    ``member`` is 1 for the features of a view, else 0.
+    ``member`` is 1 for the features to count, else 0; by default all count.
     """
     buffers, generator, largest = make_buffers(block.width), new_state(0, stream=7), 0.0
     pairs, features, values, counts = buffers
@@ -246,7 +249,7 @@ def _mean_weight(
     table_ptr: IntArray,
     over: str,
 ) -> float:
-    """Return the mean weight of the pairs that will be drawn."""
+    """Return the expected weight of a drawn pair."""
     sizes = np.bincount(cells.cell, mass, minlength=len(cells.query)).astype(np.float64)
     weighted, counted = (
         summed_importance(costs, table_ptr, cells, sizes) for costs in (table, np.ones(len(table)))
@@ -288,7 +291,7 @@ def _descend(rows, y, index, weights, rule, state, generator, done, n_steps, buf
     while t < end:
         n_pairs = min(len(pairs), end - t)
         fill_pairs(index, generator, pairs, n_pairs)
-        for at in range(n_pairs):  # as in ``fill_differences``, reads of distant rows overlap
+        for at in range(n_pairs):  # in a loop of its own, so that reads of distant rows overlap
             apart[at] = y[pairs[at, 0]] - y[pairs[at, 1]]
         fill_differences(rows, pairs, n_pairs, buffers.features, buffers.values, counts)
         total += _steps(apart, weights, rule, state, t, n_pairs, buffers, rows.dense.shape[0] > 0)

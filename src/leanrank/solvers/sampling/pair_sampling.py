@@ -1,9 +1,10 @@
 """Drawing pairs of documents of one query and different levels, without listing them.
 
-The documents are sorted by query and level; the documents *below* one are then a range of places.
-A *cell* is the documents of one level of one query that have others below. A pair is a cell, drawn
-by its number of pairs through a guide table, a document of the cell, and a document below: three
-uniform numbers, in expected constant time whatever the number of documents.
+The documents are sorted by query and level, so that the documents *below* one are a range of
+positions. A *cell* is the documents of one level of one query that have others below. A pair is
+drawn by three uniform numbers: for a cell, by its number of pairs through a guide table, for a
+document of the cell, and for a document below. That takes constant expected time, whatever the
+number of documents.
 
 Numbers come from SplitMix64, so that the same seed gives the same pairs on any machine.
 """
@@ -22,22 +23,23 @@ from leanrank.errors import NoLevelsError
 
 
 class PairIndex(NamedTuple):
-    """The index for drawing pairs, in the form that kernels take.
+    """An index for drawing pairs, for kernels.
 
     Attributes
     ----------
     rows : array of int64
-        The documents by query, ascending level within a query.
+        The documents by query, in ascending level within a query.
     first, last : array of int64
-        The places in ``rows`` of each cell.
+        The positions in ``rows`` of each cell.
     bottom : array of int64
-        The place of its query's first document: those below a cell are at ``bottom:first``.
+        The position of the first document of each cell's query: the documents below a cell are at
+        ``bottom:first``.
     cumulative : array
         Running sum of the cells' probabilities.
     guide : array of int64
-        The first cell of each of equal parts of the unit interval.
+        The cells in which equal parts of the unit interval begin.
     mass : array
-        Running sum of the documents' weights over places, starting at 0; empty if all weigh 1.
+        Running sum of the documents' weights by position, starting at 0; empty if all weigh 1.
     """
 
     rows: IntArray
@@ -58,7 +60,7 @@ def index_pairs(
     query_weight: FloatArray | None = None,
     keys: FloatArray | None = None,
 ) -> PairIndex:
-    """Index the pairs of documents of one query that differ in their labels.
+    """Return an index of the pairs of documents of one query with different labels.
 
     Parameters
     ----------
@@ -67,13 +69,13 @@ def index_pairs(
     query_ptr : array of int64
         Query q owns the rows ``query_ptr[q]:query_ptr[q + 1]``.
     over : {"pairs", "queries"}
-        Every pair is equally likely; or every query is, and then its pairs are.
+        "pairs": every pair is equally likely. "queries": every query is, then each of its pairs.
     sample_weight : array, optional
-        2 means the document twice: the weight of a pair is the product of both.
+        A document of weight 2 counts twice; the weight of a pair is the product of both.
     query_weight : array, optional
-        Multiplies the chance of a query's pairs.
+        Multiplies the probability of a query's pairs.
     keys : array, optional
-        One number per document, from ``document_keys``: the draws then do not depend on the
+        One number per document, from ``document_keys``, with which the draws do not depend on the
         order of the rows.
 
     Examples
@@ -92,7 +94,7 @@ def index_pairs(
     able_query = informative_queries(np.where(kept, y, np.nan), query_ptr)
     rows = np.flatnonzero(kept & able_query[query_of])
     weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-    order = _places(y[rows], query_of[rows], weight, None if keys is None else keys[rows])
+    order = _order_of(y[rows], query_of[rows], weight, None if keys is None else keys[rows])
     rows, weight = rows[order], weight[order]
     labels, queries = y[rows], query_of[rows]
 
@@ -126,31 +128,31 @@ def index_pairs(
 def index_all_pairs(
     query_ptr: IntArray, *, among: AnyArray | None = None, keys: FloatArray | None = None
 ) -> PairIndex | None:
-    """Index all pairs of documents of one query, independent of their labels.
+    """Return an index of all pairs of documents of one query, whatever their labels.
 
-    ``among`` marks the documents that take part. None if no query has two of them.
+    ``among`` selects documents. None if no query has two of them.
 
     >>> higher, lower = draw_pairs(index_all_pairs(np.array([0, 3, 4])), 100, seed=0)
     >>> sorted(set(zip(higher.tolist(), lower.tolist())))
     [(1, 0), (2, 0), (2, 1)]
     """
     n_rows = int(query_ptr[-1])
-    place = np.arange(n_rows, dtype=np.float64)
-    if keys is not None:  # levels by key: so the draws do not depend on the order of the rows
-        place[np.argsort(keys, kind="stable")] = np.arange(n_rows)
+    position = np.arange(n_rows, dtype=np.float64)
+    if keys is not None:  # then the draws do not depend on the order of the rows
+        position[np.argsort(keys, kind="stable")] = np.arange(n_rows)
     if among is not None:
-        place[~np.asarray(among, dtype=bool)] = np.nan
+        position[~np.asarray(among, dtype=bool)] = np.nan
     query_of = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
-    if np.all(np.bincount(query_of[~np.isnan(place)], minlength=1) < 2):
+    if np.all(np.bincount(query_of[~np.isnan(position)], minlength=1) < 2):
         return None
-    return index_pairs(place, query_ptr, keys=keys)
+    return index_pairs(position, query_ptr, keys=keys)
 
 
 def document_keys(X: Matrix) -> FloatArray:
     """Return one number per document, a fixed projection of its features.
 
-    A dense and a sparse X of the same values get the same numbers; a feature that is constant
-    within a query shifts all numbers of that query alike.
+    A dense and a sparse X of the same values have the same keys. A feature that is constant within
+    a query adds a constant to the keys of that query.
 
     >>> document_keys(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]])).round(3).tolist()
     [-0.518, 0.17, -0.518]
@@ -168,27 +170,27 @@ def document_keys(X: Matrix) -> FloatArray:
 
 
 def new_state(seed: int, stream: int = 0) -> npt.NDArray[np.uint64]:
-    """Make the state of a generator; streams of one seed are independent of each other."""
+    """Return the state of a generator; the streams of a seed are independent of each other."""
     mixed = np.random.SeedSequence([int(seed), int(stream)]).generate_state(1, np.uint64)
     return np.array(mixed, dtype=np.uint64)
 
 
 def draw_pairs(index: PairIndex, n_pairs: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Draw pairs: the rows of the higher and of the lower documents."""
+    """Return drawn pairs: the rows of the higher and of the lower documents."""
     out = np.empty((n_pairs, 2), dtype=np.int64)
     fill_pairs(index, new_state(seed), out, n_pairs)
     return out[:, 0], out[:, 1]
 
 
-def _places(
+def _order_of(
     labels: FloatArray, queries: IntArray, weight: FloatArray, keys: FloatArray | None
 ) -> IntArray:
-    """Sort documents, which are grouped by query, by level; with keys, from any given order."""
+    """Return the order by query and level; with keys, it does not depend on the row order."""
     ends = np.cumsum(np.bincount(queries))
     order = sort_within_queries(np.append(0, ends), labels, keys)
     if keys is None:
         return order
-    # Queries are sorted by the spread of their keys, which a constant does not change.
+    # Queries are sorted by the variance of their keys, which a constant does not change.
     w, k = weight[order], keys[order]
     total = np.bincount(queries, w)
     mean = np.bincount(queries, w * k) / np.where(total > 0, total, 1.0)
@@ -202,7 +204,7 @@ def _places(
 def sort_within_queries(
     query_ptr: IntArray, labels: FloatArray, keys: FloatArray | None
 ) -> IntArray:
-    """Sort the documents of each query by level, then by key, then as given.
+    """Return the order of documents within each query by level, then by key, then as given.
 
     >>> sort_within_queries(np.array([0, 3, 5]), np.array([1.0, 0, 1, 2, 1]), None).tolist()
     [1, 0, 2, 4, 3]
@@ -214,7 +216,7 @@ def sort_within_queries(
 
 
 def _starts(queries: IntArray, labels: FloatArray) -> IntArray:
-    """Find where the query or the label changes."""
+    """Return the positions where the query or the label changes."""
     if len(queries) == 0:
         return np.empty(0, dtype=np.int64)
     changes = (np.diff(queries) != 0) | (np.diff(labels) != 0)
@@ -245,7 +247,7 @@ def next_uniform(state: Any) -> float:
 
 @kernel
 def mix_bits(z: Any) -> Any:
-    """Return the finaliser of SplitMix64."""
+    """Return the output of SplitMix64 for a state."""
     z = (z ^ (z >> _S30)) * _FIRST_MIX
     z = (z ^ (z >> _S27)) * _SECOND_MIX
     return z ^ (z >> _S31)
@@ -267,8 +269,8 @@ def fill_uniform(state, out):  # type: ignore[no-untyped-def]
 def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
     """Draw pairs into the first rows of ``out``: the higher row, then the lower.
 
-    Faster than one by one: arrays are taken out of the index once, and memory reads overlap, those
-    of the rows in a loop without branches that wait for another read.
+    This is faster than one at a time: the arrays are read from the index once, and memory reads
+    overlap, those of ``rows`` in a loop of their own.
     """
     rows, mass = index.rows, index.mass
     first, last, bottom = index.first, index.last, index.bottom
@@ -280,15 +282,15 @@ def fill_pairs(index, state, out, n_pairs):  # type: ignore[no-untyped-def]
         while cell < n_cells - 1 and cumulative[cell] <= u:
             cell += 1
         begin = first[cell]
-        out[t, 0] = draw_place(mass, begin, last[cell], next_uniform(state))
-        out[t, 1] = draw_place(mass, bottom[cell], begin, next_uniform(state))
+        out[t, 0] = draw_position(mass, begin, last[cell], next_uniform(state))
+        out[t, 1] = draw_position(mass, bottom[cell], begin, next_uniform(state))
     for t in range(n_pairs):
         out[t, 0], out[t, 1] = rows[out[t, 0]], rows[out[t, 1]]
 
 
 @kernel
-def draw_place(mass, begin, end, u):  # type: ignore[no-untyped-def]
-    """Draw a place in begin:end, by weight if there are weights."""
+def draw_position(mass, begin, end, u):  # type: ignore[no-untyped-def]
+    """Return a position in begin:end for a uniform number u, by weight if there are weights."""
     if len(mass) == 0:
         return begin + int(u * (end - begin))
     target = mass[begin] + u * (mass[end] - mass[begin])
