@@ -60,7 +60,7 @@ def test_scaled_and_in_other_words(run, files):
         (["train.txt"], "Missing argument 'VALI'"),
         (["train.txt", "vali.txt", "none.txt"], "none.txt: there is no such file"),
         ([*FILES, "--systems", "rankrsl"], "did you mean 'rankrls'?"),
-        ([*FILES, "--systems", "rankrls,rankrls"], "named twice"),
+        ([*FILES, "--systems", "rankrls,rankrls"], "given twice"),
         ([*FILES, "--choose-by", "mapp"], "mapp"),
         ([*FILES, "--scale", "huge"], "huge"),
         ([*FILES, "--markdown", "-", "--json"], "both go to standard output"),

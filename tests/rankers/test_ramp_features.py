@@ -60,7 +60,7 @@ def test_gaps_where_fit_saw_none_are_refused_as_the_model_refuses_them(as_data):
     later = np.array([[0.0, np.nan], [0.0, -99.0]])
     given = RankingData(later, np.zeros(2)) if as_data else later
     ramps = RampFeatures(4).fit(values)
-    with pytest.raises(InputError, match="NaN in feature 'f2', but the documents of fit had no"):
+    with pytest.raises(InputError, match="NaN in feature 'f2', but fit had none"):
         ramps.transform(given)
     with pytest.raises(InputError, match="f2"):
         ramps.to_model(Model.from_coef(np.ones(8))).predict(given)

@@ -115,7 +115,7 @@ def test_wrong_parameters_are_refused():
     for wrong in ({"n_splits": 1}, {"n_splits": 2.5}, {"n_repeats": 0}, {"random_state": -1}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             QueryKFold(**wrong)
-    with pytest.raises(InputError, match="must know the query"):
+    with pytest.raises(InputError, match="needs the query of each row"):
         next(QueryKFold().split(np.zeros((9, 1))))
     with pytest.raises(InputError, match="qid has 3 values"):
         next(QueryKFold(2).split(np.zeros((9, 1)), groups=[1, 2, 3]))
@@ -193,7 +193,7 @@ def test_the_scorer(data):
     order = np.lexsort([-data.y, data.qid])  # the best documents first
     tied = RankingScorer("map", "letor4")(empty, data.X[order], data.y[order], qid=data.qid[order])
     assert tied < 0.9
-    with pytest.raises(InputError, match="must know the query"):
+    with pytest.raises(InputError, match="needs the query of each row"):
         RankingScorer()(ranker, data.X, data.y)
     pipeline = make_pipeline(QueryStandardScaler(), RankRLS())
     pipeline.fit(data.X, data.y, rankrls__qid=data.qid, querystandardscaler__qid=data.qid)
@@ -258,5 +258,5 @@ def test_rows_are_counted_as_the_caller_counts_them():
 def test_what_cannot_be_shared_out_is_refused(data):
     kept = ranking_data(RankSVM(), data.X, data.y, data.qid, sample_weight=np.ones(len(data)))
     assert kept.sample_weight is not None
-    with pytest.raises(InputError, match="'preferences' cannot be shared out"):
+    with pytest.raises(InputError, match="'preferences' cannot be divided"):
         ranking_data(RankSVM(), data.X, data.y, data.qid, preferences=([0], [1]))

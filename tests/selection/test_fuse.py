@@ -195,7 +195,7 @@ def test_files_and_frames_give_the_same(tmp_path):
         ({"measure": "auc"}, "the measure 'auc' needs the score of every document"),
         ({"qrels": Qrels(["q1", "q2"], ["d1", "d2"], [1, 0])}, "1 of 2 judged queries have retri"),
         ({"measure": "ndcg@"}, "ndcg@"),
-        ({"runs": [Run(["q"], ["a"], [1.0])]}, "1 run was given: fusing needs at least two"),
+        ({"runs": [Run(["q"], ["a"], [1.0])]}, "1 run was given: give at least two"),
         ({"runs": [Run(["q"], ["a"], [1.0])] * 2}, "two runs have the tag 'leanrank'"),
         ({"runs": {"a": {"qid": []}, "b": 3}}, "the run 'a' is a dict without the columns"),
         ({"qrels": 3}, "the judgments is a int without the columns qid, doc_id, label"),

@@ -1,8 +1,8 @@
-"""Many systems on the same queries: fitted, measured, and tested against the best.
+"""Comparison of systems on the same queries, with tests of significance against the best one.
 
-Every system gets the training part of a split, chooses its parameters on the validation part, and
-is measured once on the test part. Splits and systems are independent of each other, so they may run
-in any number of processes: figures other than times do not depend on it.
+The parameters of every system are chosen on the validation part of a split, and its model is
+measured once on the test part. Splits and systems are independent of each other, so they may run in
+any number of processes: all results but times are the same.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MARK = "°"
 HEADS = {"map": "MAP", "mean_ndcg": "mean NDCG"}
 Parts: TypeAlias = tuple[RankingData, RankingData, RankingData]
 OTHERS = ("used", "fit s", "search s", "score ms")
-"""The columns after the measures, means over the splits: features used, seconds of the chosen fit
+"""The columns after the measures, means over splits: number of features, seconds of the chosen fit
 and of the search before it, and milliseconds to score a thousand documents."""
 
 
@@ -47,13 +47,13 @@ class Outcome:
     system : str
     fold : int
     chosen : Candidate
-        By validation data; None if the system failed.
+        The candidate chosen on validation data; None if the system failed.
     per_query : dict of str to array
-        Each measure of every test query; NaN where undefined.
+        Each measure on every test query; NaN where undefined.
     predict_seconds : float
-        For a thousand documents.
+        Time to score a thousand documents.
     scaled : str
-        Why features were normalised, if the data decided.
+        The reason for which features were normalised automatically, if they were.
     problem : str
         Why the system failed, if it did.
     """
@@ -67,7 +67,7 @@ class Outcome:
     problem: str = ""
 
     def figures(self) -> dict[str, float]:
-        """Return what is shown beside the measures."""
+        """Return number of features and times."""
         return {
             "features": self.chosen.n_features,
             "fit_seconds": self.chosen.seconds or 0.0,
@@ -83,10 +83,10 @@ class Row:
     Attributes
     ----------
     means : dict of str to float
-        Of each measure, the mean of the means of each split.
+        For each measure, the mean of the means of the splits.
     worse : dict of str to float
-        For each measure the p-value of being worse than the best system by chance, corrected for
-        the number of systems (Holm); absent for the best.
+        For each measure, the p-value of the difference from the best system, corrected for the
+        number of systems (Holm); absent for the best.
     figures : dict of str to float
         ``Outcome.figures``, the mean over the splits.
     """
@@ -106,7 +106,7 @@ class ComparedSet:
     ----------
     name, convention : str
     choose_by : str
-        The measure on validation data that chose parameters.
+        The measure by which parameters were chosen on validation data.
     measures : tuple of str
     outcomes : list of Outcome
         One per system and split, in the order of systems and then of splits.
@@ -125,7 +125,7 @@ class ComparedSet:
 
     @property
     def problems(self) -> list[str]:
-        """What went wrong, one sentence per system."""
+        """One sentence per system that failed."""
         found = {o.system: o for o in reversed(self.outcomes) if o.problem}
         return [f"{title(name)}: {o.problem} (split {o.fold})" for name, o in found.items()]
 
@@ -153,7 +153,7 @@ class ComparedSet:
         return _best({row.system: row.means[measure] for row in self.rows}, measure)
 
     def table(self, best: str = "{}") -> list[list[str]]:
-        """Return heads and rows as text; ``best`` marks the best of each measure."""
+        """Return heads and rows as text; ``best`` is the format of the best value of a measure."""
         tops = [self.best(measure) for measure in self.measures]
         table = [["", *map(head, self.measures), *OTHERS]]
         for row in self.rows:
@@ -190,22 +190,22 @@ def compare_systems(
     Parameters
     ----------
     name : str
-        Of the data set.
+        Name of the data set.
     splits : iterable of (RankingData, RankingData, RankingData)
         Training, validation and test part; a generator loads one split after the other.
     systems : sequence of str
         Names of ``leanrank.selection.system_names``.
     convention : str, default="standard"
     choose_by : str, default="map"
-        What chooses parameters on the validation part.
+        The measure by which parameters are chosen on the validation part.
     measures : sequence of str
-        What is measured on the test part.
+        Measures on the test part.
     scale : str, optional
-        How features are scaled, as for ``tune``; learned on each training part.
+        Normaliser of the features, as for ``tune``; fitted to each training part.
     n_jobs : int, default=1
-        Processes; a system that is timed has one thread.
+        Processes. A system has one thread, so that times can be compared.
     say : callable
-        Called with what has been done.
+        Called with a line of progress after each system.
 
     Returns
     -------
@@ -252,21 +252,21 @@ def seconds(value: float) -> str:
 
 
 def legend(compared: ComparedSet) -> str:
-    """Explain a table."""
+    """Return the explanation of a table."""
     n_splits = len(compared.folds)
     reasons = [outcome.scaled for outcome in compared.outcomes if outcome.scaled]
     averaged = f"means over {n_splits} splits" if n_splits > 1 else "one split"
     return (
         f"Convention {compared.convention}, {averaged}; parameters by validation "
         f"{head(compared.choose_by)}. {MARK}: worse than the best in its column, p < "
-        f"{SIGNIFICANT:g} (paired randomisation test over queries, Holm). Used: features with "
-        "a part in the scores; fit: seconds of the chosen fit; search: seconds of the whole search "
+        f"{SIGNIFICANT:g} (paired randomisation test over queries, Holm). Used: features in "
+        "the model; fit: seconds of the chosen fit; search: seconds of the whole search "
         "before it; score: milliseconds for 1,000 documents."
     ) + (f" Features were standardised, because {reasons[0]}." if reasons else "")
 
 
 def markdown(compared: ComparedSet) -> str:
-    """Write a table for a web page; the best of each column is bold."""
+    """Return the table in Markdown; the best of each column is bold."""
     heads, *rows = compared.table("**{}**")
     table = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
     lines = [f"### {compared.name}", "", *("| " + " | ".join(texts) + " |" for texts in table)]
@@ -306,7 +306,7 @@ def _split(o: Outcome) -> dict[str, Any]:
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Correct p-values for their number by Holm's method.
+    """Return p-values corrected for their number by Holm's method.
 
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'c': 0.06, 'b': 0.06}
@@ -326,7 +326,7 @@ def _best(means: Mapping[str, float], measure: str) -> str | None:
 
 
 def _worse(done: Mapping[str, list[Outcome]], measure: str) -> dict[str, float]:
-    """Test every system against the best by a measure, over the queries of all splits."""
+    """Return the corrected p-value of each system against the best, over queries of all splits."""
     means = {name: _mean_of_means(mine, measure) for name, mine in done.items()}
     best = _best(means, measure)
     if best is None:
@@ -345,7 +345,7 @@ def _run(
         warnings.simplefilter("ignore", DataWarning)
         try:
             chosen = fit_system(system, split)
-        except Exception as error:  # one failing system must not end the others
+        except Exception as error:  # the other systems go on
             return Outcome(system, fold, problem=problem_of(error))
         seconds = []
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Cross-validation by query along a ranker's own path."""
+"""Cross-validation by query along the regularisation path of a ranker."""
 
 from __future__ import annotations
 
@@ -39,26 +39,28 @@ def cross_validate_path(
     n_jobs: int | None = None,
     **options: Any,
 ) -> CrossValidation:
-    """Cross-validate all models of a ranker's path, which costs little more than one of them.
+    """Cross-validate all models of a ranker's path, in little more time than one of them.
 
     Parameters
     ----------
     ranker : ranker
-        One with a path of strengths, each model started from the one before.
+        One with a method ``path``.
     X, y, qid : as for fit
-        Or a RankingData. Of data on Dask give a sample in memory.
+        Or a RankingData. Of data on Dask, give a sample in memory.
     cv : int, splitter or iterable of (train, test) rows, default=5
-        A number means ``QueryKFold``. No query may be split.
+        A number means ``QueryKFold``. Folds must consist of whole queries.
     alphas : iterable of float, optional
-        Instead of ``n_alphas`` values from the alpha_max of all data down to ``alpha_min_ratio``
-        times it. Where no alpha empties the model, from 100 down to 1e-6.
+        The strengths; by default ``n_alphas`` values, evenly spaced on a logarithmic scale.
     n_alphas : int, default=50
+        Number of strengths, from the ``alpha_max`` of all data down. If no alpha gives an empty
+        model, they range from 100 to 1e-6.
     alpha_min_ratio : float, default=1e-3
+        The smallest strength as a share of ``alpha_max``.
     choose_by : str, optional
-        The measure that models are chosen by, such as "loss", which is smooth in the scores; by
+        The measure by which models are chosen, such as "loss", which is smooth in the scores; by
         default the first of ``measures``.
     measures : str or sequence of str
-        What is measured and reported.
+        Measures to compute and report.
     convention : str, default="standard"
     n_jobs : int, optional
         Threads that share the folds; the result does not depend on it.
@@ -96,7 +98,7 @@ def cross_validate_path(
     names = tuple(each.name for each in parse_measures((*first, *parse_measures(measures))))
 
     def run(fold: Fold) -> list[Candidate]:
-        """Fit the path without a fold, and measure its models on that fold."""
+        """Return the models of the path fitted without a fold, with their values on that fold."""
         split = Split(data.queries[fold.train], data.queries[fold.test], names, convention)
         return [
             Candidate.of(type(ranker).__name__, parameters, model, split.values(scores))
@@ -123,7 +125,7 @@ def cross_validate_path(
 def _by_query(
     rows: Sequence[Sequence[Candidate]], folds: Sequence[Fold], name: str, n_queries: int
 ) -> FloatArray:
-    """Return a measure of each model on every query, averaged over the folds that tested it."""
+    """Return a measure of each model on every query, the mean over the folds that test it."""
     sums, times = np.zeros((len(rows[0]), n_queries)), np.zeros(n_queries)
     for row, (_, test) in zip(rows, folds, strict=True):
         sums[:, test] += np.array([one.values[name] for one in row])
@@ -134,7 +136,7 @@ def _by_query(
 
 
 def run_fits(fit: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int | None) -> list[Any]:
-    """Run a fit for each task in threads, and summarise their warnings."""
+    """Return the results of a fit for each task, in threads, with their warnings summarised."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = make_executor(n_jobs).map(fit, tasks)
@@ -143,7 +145,7 @@ def run_fits(fit: Callable[[Any], Any], tasks: Sequence[Any], n_jobs: int | None
 
 
 def summarise_warnings(caught: Sequence[warnings.WarningMessage], n_fits: int) -> None:
-    """Summarise the warnings of many fits."""
+    """Issue each distinct warning of many fits once."""
     short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     if short:
         n_short = min(len(short), n_fits)
@@ -156,28 +158,28 @@ def summarise_warnings(caught: Sequence[warnings.WarningMessage], n_fits: int) -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
-    """Measures of models with different parameters, on queries that they were not fitted to.
+    """Measures of models with different parameters on queries that they were not fitted to.
 
     Attributes
     ----------
     ranker : ranker
-        Not fitted; ``parameters[k]`` is to be set for the model k.
+        Not fitted; ``parameters[k]`` are the parameters of model k.
     parameters : list of dict
         One entry per model, the simplest first.
     fold_means : dict of str to array of shape (folds, models)
-        The mean of each measure over the queries of a fold; NaN if there is none that it is defined
-        on, or if the model's scores are not finite.
+        The mean of each measure over the queries of a fold; NaN if it is undefined on all of them,
+        or if the scores are not finite.
     per_query : dict of str to array of shape (models, queries)
-        Each measure on every query, the mean over the repetitions; NaN where it is undefined.
+        Each measure on every query, the mean over repetitions; NaN where it is undefined.
     n_features : array of shape (folds, models)
-        How many features each model uses.
+        Number of features in each model.
     query_ids : array
         The queries of ``per_query``.
     n_splits : int
-        Folds of one repetition, each query being in the test part of one of them.
+        Number of folds of one repetition; every query is tested in one of them.
     convention : str
-        Documents of equal scores count as in all their orders on average, whatever the convention
-        does with them: a choice must not follow the order of a file.
+        Ties are averaged over all their orders, whatever the convention, so that no choice depends
+        on the order of a file.
     """
 
     ranker: Any
@@ -191,19 +193,19 @@ class CrossValidation:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """What was measured; a choice goes by the first."""
+        """The measures; models are chosen by the first."""
         return tuple(self.fold_means)
 
     @cached_property
     def means(self) -> dict[str, FloatArray]:
-        """Each measure of each model, the mean over the folds in which it is defined."""
+        """Each measure of each model, the mean over folds where it is defined."""
         return {name: _defined(values).mean(axis=0) for name, values in self.fold_means.items()}
 
     @cached_property
     def standard_errors(self) -> dict[str, FloatArray]:
-        """The standard error of each mean, from how much the folds differ.
+        """The standard error of each mean, from the differences between folds.
 
-        Folds of several repetitions share their queries, so repetitions do not make it smaller.
+        Folds of several repetitions have the same queries, so repetitions do not make it smaller.
         """
         out = {}
         for name, values in self.fold_means.items():
@@ -222,7 +224,7 @@ class CrossValidation:
     def best(self, measure: str | None = None) -> int:
         """Return the position of the model with the best mean, the sparsest among equals.
 
-        A model that is empty in any fold is never preferred.
+        A model that is empty in any fold is never the best.
         """
         return best_of(self._worth(measure), self.n_features.mean(axis=0))
 
@@ -237,7 +239,7 @@ class CrossValidation:
         return int(np.flatnonzero(good & (worth > -np.inf))[0])
 
     def choose(self, rule: str = "best", measure: str | None = None) -> dict[str, Any]:
-        """Return the parameters that a rule prefers: "best", or "1se" for one standard error."""
+        """Return the parameters of the model chosen by a rule: "best", or "1se"."""
         check_rule(rule)
         at = self.best(measure) if rule == "best" else self.one_standard_error(measure)
         return dict(self.parameters[at])
@@ -262,7 +264,7 @@ class CrossValidation:
         measure: str | None = None,
         **options: Any,
     ) -> Any:
-        """Fit a ranker with the chosen parameters; X and what follows as for its ``fit``."""
+        """Return a ranker fitted with the chosen parameters; other arguments as for ``fit``."""
         parameters = self.choose(rule, measure)
         return clone(self.ranker).set_params(**parameters).fit(X, y, qid, **options)
 
@@ -287,7 +289,7 @@ class CrossValidation:
         return name
 
     def _worth(self, measure: str | None) -> FloatArray:
-        """Return what to maximise; −inf for models that cannot be chosen."""
+        """Return the mean of each model so that more is better; −inf if it cannot be chosen."""
         name = self._measure(measure)
         means = self.means[name]
         usable = np.isfinite(means) & (self.n_features.min(axis=0) > 0)
@@ -300,6 +302,6 @@ class CrossValidation:
 
 
 def _defined(values: FloatArray) -> FloatArray:
-    """Return the folds in which a measure is defined for any model."""
+    """Return the rows of folds in which a measure is defined for any model."""
     kept = ~np.isnan(values).all(axis=1)
     return values[kept] if kept.any() else values

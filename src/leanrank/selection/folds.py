@@ -1,4 +1,4 @@
-"""Folds of whole queries and a scorer, for scikit-learn and for our own cross-validation."""
+"""Folds of whole queries, and a scorer, for scikit-learn and the cross-validation of leanrank."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from leanrank.metrics.judge import Judge, better_sign
 from leanrank.rankers.inputs import refuse_beside_data, validated_matrix
 
 LABEL_CLASSES = 4
-"""Classes of queries by their mean label, for stratified folds."""
+"""Number of classes of queries by their mean label, for stratified folds."""
 
 
 class QueryKFold(BaseCrossValidator):
-    """Cut the queries into folds, so that no query is in training and test at once.
+    """Divide queries into folds, so that no query is in training and test at once.
 
-    A splitter for scikit-learn's ``cv=``. It asks for the queries by either name: with metadata
-    routing enabled, the ``qid`` that a ranker gets reaches it by itself; without, give ``groups``.
+    A splitter for scikit-learn's ``cv=``. With metadata routing enabled, it gets the ``qid`` of the
+    ranker; without, give ``groups``.
 
     Parameters
     ----------
     n_splits : int, default=5
-        Folds; the numbers of queries in them differ by one at most.
+        Number of folds; their numbers of queries differ by one at most.
     n_repeats : int, default=1
-        How often to repeat the split.
+        Number of times to repeat the split.
     stratify : bool, default=False
         Balance the folds by informative queries, mean label and length; needs y.
     random_state : int or None, default=None
-        Seed of the split. None is 0: the same queries always give the same folds.
+        Seed of the split; None is 0.
 
     Examples
     --------
@@ -69,12 +69,12 @@ class QueryKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None, qid: Any = None
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Return the rows of training and test for each fold, both ascending.
+        """Yield the rows of training and test for each fold, both ascending.
 
         Parameters
         ----------
         X : array-like or RankingData
-            Documents, one per row; a RankingData brings its own labels and queries.
+            Documents, one per row; a RankingData contains labels and queries.
         y : array-like, optional
             Labels, for ``stratify``.
         groups, qid : array-like
@@ -86,7 +86,7 @@ class QueryKFold(BaseCrossValidator):
             n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
             if groups is None and qid is None:
                 raise InputError(
-                    "QueryKFold must know the query of each row: pass groups=qid (with "
+                    "QueryKFold needs the query of each row: pass groups=qid (with "
                     "scikit-learn's metadata routing enabled, qid alone is enough)"
                 )
             grouping = group_rows(qid if groups is None else groups, n_rows)
@@ -109,19 +109,19 @@ class QueryKFold(BaseCrossValidator):
         return self.n_splits * self.n_repeats
 
     def _deal(self, labels: FloatArray, query_ptr: IntArray) -> Iterator[IntArray]:
-        """Return the fold of each query, once per repetition."""
+        """Yield the fold of each query, once per repetition."""
         n_queries = len(query_ptr) - 1
         if n_queries < self.n_splits:
             raise InputError(
-                f"{n_queries} queries cannot be cut into n_splits={self.n_splits} folds: ask for "
-                "fewer folds"
+                f"{n_queries} queries cannot be divided into n_splits={self.n_splits} folds: "
+                "choose fewer folds"
             )
         for repeat in range(self.n_repeats):
             rng = np.random.default_rng([self.random_state or 0, repeat])
             order = rng.permutation(n_queries)
             if self.stratify:
                 order = order[np.lexsort([key[order] for key in _strata(labels, query_ptr)])]
-            # Each round of n_splits neighbours goes to n_splits different folds, in any order.
+            # Every n_splits queries in a row go to different folds, in random order.
             n_rounds = -(-n_queries // self.n_splits)
             rounds = np.tile(np.arange(self.n_splits), (n_rounds, 1))
             rounds = rng.permuted(rounds, axis=1)
@@ -131,14 +131,14 @@ class QueryKFold(BaseCrossValidator):
 
 
 class Fold(NamedTuple):
-    """Which queries of a data set are trained on, and which are tested."""
+    """The queries of a data set for training, and those for testing."""
 
     train: BoolArray
     test: BoolArray
 
 
 def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> list[Fold]:
-    """Return the folds of a data set, and check that they hold whole queries.
+    """Return the folds of a data set, checked to consist of whole queries.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
     cv : int, splitter or iterable of (train, test) rows
         A number means ``QueryKFold``.
     rows_of : object, optional
-        What row numbers in ``cv`` count: by default the rows of ``data``, else those from which
-        ``data`` was made.
+        The X to which row numbers in ``cv`` refer, if it is not ``data`` but the X from which
+        ``data`` was grouped.
     """
     if is_whole(cv):
         cv = QueryKFold(int(cv))
@@ -158,7 +158,7 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
         order = None
     folds = [Fold(*(_whole_queries(rows, data, order) for rows in fold)) for fold in cv]
     if not folds:
-        raise InputError("cv gives no fold: give at least one")
+        raise InputError("cv has no folds: give at least one")
     for train, test in folds:
         if (train & test).any() or not train.any() or not test.any():
             raise InputError(
@@ -171,11 +171,11 @@ def whole_query_folds(data: RankingData, cv: Any, *, rows_of: Any = None) -> lis
 def ranking_data(
     ranker: Any, X: Any, y: Any = None, qid: Any = None, **options: Any
 ) -> RankingData:
-    """Check the input of a ranker, and group it by query."""
+    """Return the checked input of a ranker, grouped by query."""
     known = {"group", "sample_weight", "query_weight", "offset"}
     if set(options) - known:
         strange = min(set(options) - known)
-        raise InputError(f"{strange!r} cannot be shared out among subsets of the queries")
+        raise InputError(f"{strange!r} cannot be divided among subsets of queries: leave it out")
     if isinstance(X, RankingData):
         refuse_beside_data(y=y, qid=qid, **options)
         return X
@@ -186,7 +186,7 @@ def ranking_data(
 
 
 def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> BoolArray:
-    """Return which queries some rows make up."""
+    """Return which queries some rows consist of."""
     inside = np.zeros(len(data), dtype=bool)
     inside[np.asarray(rows)] = True
     if order is not None:
@@ -205,7 +205,7 @@ def _whole_queries(rows: Any, data: RankingData, order: IntArray | None) -> Bool
 
 
 def _strata(labels: FloatArray, query_ptr: IntArray) -> list[Any]:
-    """Return what queries are sorted by before they are dealt: the last key counts first."""
+    """Return the keys to sort queries by for stratified folds, the most important one last."""
     sizes = np.diff(query_ptr)
     labelled = ~np.isnan(labels)
     query_of = np.repeat(np.arange(len(sizes)), sizes)
@@ -218,14 +218,14 @@ def _strata(labels: FloatArray, query_ptr: IntArray) -> list[Any]:
 class RankingScorer(BaseEstimator):
     """A measure for ``scoring=`` in GridSearchCV, cross_validate and others.
 
-    It asks for ``qid`` by itself once metadata routing is enabled, and passes it on to a pipeline
-    whose steps need it to transform. Greater is better: an error comes out negative. Documents of
-    equal scores count as in all their orders on average, whatever the convention does with them.
+    It needs metadata routing enabled, through which it gets ``qid``; it passes it on to a pipeline
+    whose steps need it to transform. Greater is better, so measures of errors are negated. Ties are
+    averaged over all their orders, whatever the convention.
 
     Parameters
     ----------
     measure : str, default="ndcg@10"
-        As ``leanrank.metrics.evaluate`` takes it.
+        As for ``leanrank.metrics.evaluate``.
     convention : str or Convention, default="standard"
 
     Examples
@@ -243,10 +243,10 @@ class RankingScorer(BaseEstimator):
         self.convention = convention
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
-        """Measure a fitted ranker or pipeline on held-out queries."""
+        """Return the measure of a fitted ranker or pipeline on held-out queries."""
         if qid is None:
             raise InputError(
-                "RankingScorer must know the query of each row: enable scikit-learn's metadata "
+                "RankingScorer needs the query of each row: enable scikit-learn's metadata "
                 "routing and pass qid"
             )
         scores = np.asarray(estimator.predict(X, **_passed_on(estimator, qid)))
@@ -262,7 +262,7 @@ class RankingScorer(BaseEstimator):
 
 
 def _passed_on(estimator: Any, qid: Any) -> dict[str, Any]:
-    """Pass ``qid`` to a pipeline that uses it in ``predict``; a ranker does not."""
+    """Return ``qid`` as an argument of ``predict``, for a pipeline whose steps use it."""
     if not get_routing_for_object(estimator).consumes("predict", {"qid"}):
         return {}
     if not get_config()["enable_metadata_routing"]:

@@ -1,4 +1,4 @@
-"""Weights of the runs of a hybrid search, learned from judgments and judged beside simple rules."""
+"""Weights of the runs of a hybrid search, learned from judgments and compared with simple rules."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from leanrank.selection.fused import (
 )
 
 CONSTANTS = (10, 60, 200)
-"""Constants of reciprocal ranks that are tried; 60 is the usual one."""
+"""Constants of reciprocal ranks to try; 60 is the usual one."""
 ALPHAS = (0.1, 0.01, 1e-3, 1e-4)
-"""Strengths of the ℓ2² penalty that are tried, beside equal weights."""
+"""Strengths of the ℓ2² penalty to try, in addition to equal weights."""
 CURVE = (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)
 """Numbers of judged queries at which the learning curve is measured."""
 
@@ -59,12 +59,12 @@ def fuse(
     curve: bool = True,
     random_state: int = 0,
 ) -> Fusion:
-    """Learn the weights of several runs, as of BM25 and of vectors in a hybrid search.
+    """Learn the weights of several runs, such as BM25 and vectors in a hybrid search.
 
-    The runs become features: their scores are brought to one scale within each query, and documents
-    that a run lacks get its lowest value. Scaler, constant and strength are chosen by
-    cross-validation over queries; equal weights are among the candidates. The figures come from an
-    outer cross-validation, in which the choice is made again without the queries that are tested.
+    The runs become features: their scores are scaled within each query, and documents that a run
+    lacks get its lowest value. Scaler, constant and strength are chosen by cross-validation over
+    queries; equal weights are among the candidates. All results are from an outer cross-validation,
+    in which the choice is made again without the tested queries.
 
     Parameters
     ----------
@@ -75,27 +75,26 @@ def fuse(
         Judgments: TREC qrels, Quepid CSV, workbench JSON, or a table with the columns ``qid``,
         ``doc_id`` and ``label``. A document without a judgment counts as label 0.
     query_features : table, optional
-        Columns that say something of a query beside ``qid``, such as its kind or its length:
-        weights then depend on the type of the query, and one set of weights is compared as well.
-        A number with many values becomes three ranges; a type of fewer than ten queries has the
-        weights of all.
+        A table with the column ``qid`` and properties of the queries, such as their kind or length.
+        The weights then depend on the type of the query, and are compared with one set of weights
+        for all. A number with many values is divided into three ranges; types of fewer than ten
+        queries share the weights of all queries.
     baseline : mapping, optional
-        The weights of today by run, of min-max scores, to compare with.
+        Weights by run, for min-max scores, to compare with: those in use today.
     loss : str, default="squared-hinge"
-        A loss that Newton's method takes: domination, exponential, listnet, logistic or
-        squared-hinge.
+        A smooth loss: "domination", "exponential", "listnet", "logistic" or "squared-hinge".
     nonnegative : bool, default=True
-        Whether to forbid negative weights, which engines do not take.
+        Whether to forbid negative weights, which engines do not accept.
     scalers : iterable of str
-        Those to choose from, see ``leanrank.data.trec.RunPool.scaled``.
+        Scalers to choose from; see ``leanrank.data.trec.RunPool.scaled``.
     constants : sequence of int
         Constants of reciprocal ranks to choose from.
     measure, convention : str
-        What the choice goes by and what is reported.
+        The measure by which settings are chosen, and which is reported.
     cv : int, default=5
-        Folds, outside and inside.
+        Number of outer and of inner folds.
     curve : bool, default=True
-        Whether to measure the learning curve, which takes about as long as everything else.
+        Whether to measure the learning curve, which takes about as long as the rest.
     random_state : int, default=0
         Seed of the folds and of the subsets of the learning curve.
 
@@ -193,7 +192,7 @@ def fuse(
 
 @dataclass
 class _Learner:
-    """Chooses a setting and fits weights, on any pool."""
+    """The choice of a setting and the fit of weights, for any pool of runs."""
 
     inputs: list[list[Setting]]
     loss: str
@@ -207,11 +206,11 @@ class _Learner:
     type_of: Mapping[str, str] = field(default_factory=dict)
 
     def scaled(self, setting: Setting, pool: RunPool) -> FloatArray:
-        """Return the inputs of a setting, with those of each type of query beside them."""
+        """Return the features of a setting, with further columns for each type of query."""
         return self.types.widened(setting.scaled(pool), pool, self.type_of)
 
     def learn(self, pool: RunPool) -> tuple[Setting, FloatArray, float | None]:
-        """Choose by cross-validation over the queries of a pool, and fit on all of them."""
+        """Return the setting with the best cross-validation, and its weights for all queries."""
         folds = whole_query_folds(pool.data, QueryKFold(self.cv, random_state=self.seed))
         worth: dict[Setting, float] = {}
         for settings in self.inputs:
@@ -233,7 +232,7 @@ class _Learner:
         return pool.data.replace(X=self.scaled(settings[0], pool), feature_names=None)
 
     def values(self, pool: RunPool, scores: FloatArray) -> FloatArray:
-        """Measure scores on every query; judged documents that were not retrieved count."""
+        """Return the measure on every query; judged documents that were not retrieved count."""
         data, measures = pool.data, parse_measures((self.measure,))
         judged = data.doc_ids, pool.judged_ptr, pool.judged_labels
         lists = Lists(data.query_ids, data.query_ptr, scores, data.y, *judged)
@@ -249,7 +248,7 @@ class _Learner:
     def _fits(
         self, settings: list[Setting], data: RankingData
     ) -> Iterator[tuple[Setting, FloatArray, float | None]]:
-        """Yield the weights of every setting with one kind of input."""
+        """Yield each of the settings with the same features, its weights and the duality gap."""
         fitted = {s.alpha: s for s in settings if s.alpha is not None and data.informative.any()}
         n_runs = data.n_features // (1 + len(self.types.names))
         for setting in settings:
@@ -275,15 +274,15 @@ def _named_runs(runs: Any) -> dict[str, Run]:
                 raise InputError(f"two runs have the tag {made.tag!r}: give a mapping with names")
             named[made.tag] = made
     if len(named) < 2:
-        raise InputError(f"{len(named)} run was given: fusing needs at least two")
+        raise InputError(f"{len(named)} run was given: give at least two")
     return named
 
 
 def _inputs(scalers: Iterable[str], constants: Sequence[int], n_runs: int) -> list[list[Setting]]:
-    """Return the settings that are tried, those with the same inputs together."""
+    """Return the settings to try, grouped by their features."""
     found: list[list[Setting]] = []
     for scaler in scalers:
-        if scaler == QDRANT:  # the weights are in the constants: no fit, but every combination
+        if scaler == QDRANT:  # its constants are the weights: try all combinations
             values = (1, 3, 10, 30, 100, 300, 1000)[:: 1 + (n_runs > 2)]
             if len(values) ** n_runs > 300:
                 raise InputError(f"{n_runs} runs are too many for Qdrant's ranks: give at most 4")
@@ -301,7 +300,10 @@ def _inputs(scalers: Iterable[str], constants: Sequence[int], n_runs: int) -> li
 def _tested(
     learner: _Learner, pool: RunPool, curve: bool
 ) -> tuple[FloatArray, list[Setting], list[CurvePoint]]:
-    """Test what is learned without each fold on that fold, from all its queries and from few."""
+    """Return measures on each fold with weights learned on the other folds, and learning curves.
+
+    Also returns the settings chosen without each fold.
+    """
     n_queries = pool.data.n_queries
     folds = whole_query_folds(pool.data, QueryKFold(learner.cv, random_state=learner.seed + 1))
     least = min(int(train.sum()) for train, _ in folds)
@@ -329,7 +331,7 @@ def _tested(
 def _alone(
     learner: _Learner, pool: RunPool, runs: Mapping[str, Run], qrels: Qrels
 ) -> dict[str, FloatArray]:
-    """Measure each run alone; a query without results is an empty list."""
+    """Return the measure of each run alone; a query without results is an empty list."""
     out = {}
     how: dict[str, Any] = {"convention": learner.convention, "complete": True, "n_jobs": 1}
     for name, run in runs.items():
@@ -340,7 +342,7 @@ def _alone(
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
-    """Scale weights to a sum of 1, or to a largest of 1 if some are negative."""
+    """Return weights scaled to a sum of 1 or, if any is negative, to a largest |weight| of 1."""
     total = weights.sum() if (weights >= 0).all() else np.abs(weights).max()
     scaled: FloatArray = weights / total if total > 0 else weights
     return scaled

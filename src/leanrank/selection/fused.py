@@ -20,21 +20,21 @@ FUSED, RRF, EQUAL = "learned weights", "reciprocal rank fusion", "equal weights"
 TODAY, ONE_SET = "weights of today", "one set of weights"
 
 LEAST = 10
-"""Queries below which a type has the weights of all."""
+"""Number of queries below which a type has the weights of all queries."""
 
 FEW_VALUES = 5
-"""Distinct numbers up to which each is a level; beyond, three ranges of about equal size are."""
+"""Distinct values up to which each is a type; more are divided into three ranges of equal size."""
 
 
 class Setting(NamedTuple):
-    """What is chosen by cross-validation; ``alpha`` None means equal weights."""
+    """A setting to choose by cross-validation; ``alpha`` None means equal weights."""
 
     scaler: str
     constant: int | tuple[int, ...] | None
     alpha: float | None
 
     def scaled(self, pool: RunPool) -> FloatArray:
-        """Return the inputs that this setting makes of a pool."""
+        """Return the scaled scores of a pool."""
         return pool.scaled(self.scaler, self.constant or 60)
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """The measure with some judged queries, beside what all training queries give."""
+    """The measure with some judged queries, compared with that of all training queries."""
 
     n_queries: int
     mean: float
@@ -53,12 +53,12 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryTypes:
-    """How queries are typed.
+    """The types of queries, from the columns of a table.
 
     Attributes
     ----------
     cuts : dict of str to tuple of float
-        The columns; where ranges of a number begin, empty for levels as they are.
+        For each column, the bounds between ranges of a number; empty if each value is a type.
     names : tuple of str
         The types with enough queries, such as ``"kind=navigational"``.
     """
@@ -68,7 +68,7 @@ class QueryTypes:
 
     @classmethod
     def find(cls, table: Any, query_ids: Any) -> QueryTypes:
-        """Find the types of some queries.
+        """Return the types of some queries.
 
         >>> table = {"qid": range(40), "length": [1, 2] * 20}
         >>> QueryTypes.find(table, range(40)).names
@@ -106,49 +106,49 @@ class QueryTypes:
         return [(*words, f"{name} missing")[one] for one in at.tolist()]
 
     def widened(self, X: FloatArray, pool: RunPool, of: Mapping[str, str]) -> FloatArray:
-        """Return inputs, and beside them the same for each type: what it adds to the weights."""
+        """Return features with further columns for each type, whose weights are added for it."""
         own = np.array([of.get(str(query), "") for query in pool.data.query_ids.tolist()])
         rows = np.repeat(own, np.diff(pool.data.query_ptr))
         return np.hstack([X, *(X * (rows == name)[:, None] for name in self.names)])
 
     def weights(self, w: FloatArray) -> dict[str, FloatArray]:
-        """Return the weights of each type from those of widened inputs."""
+        """Return the weights of each type from the weights of widened features."""
         shared, *own = w.reshape(1 + len(self.names), -1)
         return {name: shared + more for name, more in zip(self.names, own, strict=True)}
 
 
 @dataclass(frozen=True, repr=False)
 class Fusion:
-    """Weights of runs, and how well they did on queries that they had not seen.
+    """Weights of runs, and their measures on queries that they were not learned from.
 
     Attributes
     ----------
     weights : dict of str to float
-        By run. They add up to 1 if none is negative.
+        The weight of each run. They add up to 1 if none is negative.
     setting : Setting
         Scaler, constant and strength, chosen on all queries.
     dual_gap : float or None
-        Certificate of the final fit: its objective is at most this far above the optimum,
-        relatively. None for equal weights, which are not fitted.
+        Relative duality gap of the final fit. None for equal weights, which are not fitted.
     measure, convention, loss : str
     n_queries : int
         Judged queries.
     means : dict of str to float
-        The learned weights, reciprocal rank fusion, equal weights and each run alone, all on the
-        same queries; those of the learned weights are from folds that did not take part in
-        choosing or fitting.
+        The measure of the learned weights, reciprocal rank fusion, equal weights and each run
+        alone, on the same queries. The learned weights of each fold were fitted without it.
     comparisons : dict of str to Comparison
-        The learned weights against each of the others, paired by query.
+        The learned weights compared with each of the others, paired by query.
     per_query : dict of str to array
+        The measure on every query.
     fold_settings : list of Setting
-        What was chosen without each fold.
+        The setting chosen without each fold.
     curve : list of CurvePoint
+        The learning curve.
     notes : tuple of str
-        What was left out or assumed.
+        Documents that were left out, and other assumptions about the input.
     types : QueryTypes
-        How queries are typed, if weights depend on that.
+        The types of queries, if the weights depend on them.
     weights_by_type : dict of str to dict
-        The weights of each type of query; ``weights`` are those of all others.
+        The weights of each type of query; ``weights`` are for all other queries.
     """
 
     weights: dict[str, float]
@@ -168,7 +168,7 @@ class Fusion:
     weights_by_type: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def apply(self, runs: Mapping[str, Any], query_features: Any = None) -> Run:
-        """Fuse runs by the learned weights; they are named as those that were learned from."""
+        """Return the fusion of runs by the learned weights; runs have the names of ``weights``."""
         missing = [name for name in self.weights if name not in runs]
         if missing:
             raise InputError(f"the run {missing[0]!r} is missing: give {', '.join(self.weights)}")
@@ -184,19 +184,19 @@ class Fusion:
         return Run(pool.data.qid, pool.data.doc_ids, scores)
 
     def verdict(self) -> str:
-        """Compare learned weights with simple rules, the best run and the weights of today."""
+        """Return sentences that compare the learned weights with simple rules and the best run."""
         others = [name for name in (TODAY, ONE_SET) if name in self.comparisons]
         best = max(self.comparisons, key=lambda name: better_sign(self.measure) * self.means[name])
         words = {name: self._against(name) for name in (RRF, best, *others)}
         sentences = [f"The learned weights {words[RRF]}."]
         if not words[RRF].startswith("beat"):
-            sentences.append("Use that, which needs no judgments, or judge more queries.")
+            sentences.append(f"Use {RRF}, which needs no judgments, or judge more queries.")
         elif best not in (RRF, *others) and not words[best].startswith("beat"):
             others.insert(0, best)
         return " ".join([*sentences, *(f"They {words[name]}." for name in others)])
 
     def _against(self, system: str) -> str:
-        """Return whether the learned weights are better than a system, and the difference."""
+        """Return, in words, whether the learned weights are better than a system, and how much."""
         against = self.comparisons[system]
         low, high = sorted(better_sign(self.measure) * end for end in against.interval)
         word = "beat" if low > 0 else "are worse than" if high < 0 else "do not beat"
@@ -207,7 +207,7 @@ class Fusion:
         )
 
     def curve_sentence(self) -> str:
-        """Describe how close few judged queries come to all of them."""
+        """Return a sentence on the number of judged queries that gives nearly the same measure."""
         if not self.curve:
             return ""
         near = [p for p in self.curve if abs(p.against_all.difference) <= 0.005] or self.curve[-1:]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """How much better the chosen model is than another, on the queries that judge both.
+    """The difference of the chosen model and another one, on the same held-out queries.
 
-    ``better`` is negative where the chosen one is worse. ``str`` describes it in words.
+    ``better`` is negative if the chosen model is worse.
     """
 
     other: Candidate
@@ -44,48 +44,48 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """Candidates for one task, and what is known about them.
+    """The result of a search: the candidates, the front and the chosen model.
 
     Attributes
     ----------
     measure, convention : str
-        What is reported. Documents of equal scores count as in all their orders on average,
-        whatever the convention does with them: a choice must not follow the order of a file.
+        The reported measure and its convention. Ties are averaged over all their orders, whatever
+        the convention, so that no choice depends on the order of a file.
     candidates : list of Candidate
         In the order in which they were found.
     chosen : Candidate
     training, validation : RankingData
-        With unscaled features. ``Candidate.values`` are about the queries of ``validation``.
-        Without a validation part it is the training data, every query judged by a model that was
+        With unscaled features. ``Candidate.values`` are on the queries of ``validation``. Without a
+        validation part that is the training data, and every query is scored by a model that was
         fitted without it.
     measures : tuple of str
-        All that were measured, the reported one first.
+        All measures, the reported one first.
     feature_names : tuple of str or None
     costs : array or None
-        What features cost; None: 1 each.
+        The cost of each feature; None means 1 each.
     baselines : dict of str to (dict of str to array)
         By name, each measure on every query of ``validation``.
     history : list of dict or None
-        A learning curve.
-    stability : object or None
+        The best score after each trial.
+    stability : StabilityResult or None
     draws : sequence of Model
-        The chosen model's ranker on queries drawn again, for bands around its curves.
+        Models on bootstrap samples of the queries, for bands around the curves.
     normalizer : Normalizer or None
-        What rankers saw the features through. Every model holds it.
+        The normaliser of the features, which every model contains.
     scale_reason : str
-        Why features were normalised or not, if that was not asked for.
+        The reason for which features were normalised or not, with ``scale="auto"``.
     not_tried : tuple of str
-        Systems that a search had no time for.
+        Systems for which the budget was too short.
     skipped : tuple of str
-        Systems that cannot be tried on the data, since these have missing values.
+        Systems that were not tried because the data have missing values.
     problems : dict of str to str
-        Systems that failed, and why.
+        Systems that failed, with the reason.
     interrupted : bool
-        Whether a search was ended by Ctrl-C.
+        Whether the search was ended by Ctrl-C.
     default : Candidate or None
-        The best within your limits that LeanRanker gave in a search.
+        The best LeanRanker within the limits.
     choose_by : str
-        The measure that models were chosen by; by default ``measure``.
+        The measure by which models were chosen; by default ``measure``.
     """
 
     measure: str
@@ -120,7 +120,7 @@ class Study:
 
     @cached_property
     def split(self) -> Split:
-        """The data with the normaliser and the measure, to fit other rankers alike."""
+        """The data with the normaliser and the measure, to fit other rankers in the same way."""
         return Split(
             self.training,
             self.validation,
@@ -131,23 +131,23 @@ class Study:
 
     @cached_property
     def front(self) -> list[Candidate]:
-        """The candidates that no other beats, fewest features first."""
+        """The Pareto front of score, number of features and cost, fewest features first."""
         return pareto_front(self.candidates, measure=self.choose_by)
 
     @property
     def leanness(self) -> Difference | None:
-        """What your limits and the rule cost; None if the chosen model is the best of all."""
+        """The loss in score due to limits and rule; None if the chosen model is the best."""
         found = self._beside(self.front)
         return found if found is not None and found.better < 0 else None
 
     @property
     def beside_default(self) -> Difference | None:
-        """The chosen model beside ``default``; None if it is that one, or if there is none."""
+        """The chosen model compared with ``default``; None if they are equal or there is none."""
         return self._beside([] if self.default is None else [self.default])
 
     @property
     def judged_on(self) -> str:
-        """The queries that judge the front, and other models beside the chosen one, as text."""
+        """Sentences on the held-out queries, the best model of any size, and LeanRanker's best."""
         said = "Judged on " + counted(self.validation.n_queries, "query", "queries")
         if self.validation is self.training:
             said += ", each by a model that was fitted without it."
@@ -170,7 +170,7 @@ class Study:
         import_module("leanrank.report").write_report(self, path, test=test, title=title)
 
     def _beside(self, others: Sequence[Candidate]) -> Difference | None:
-        """Compare with the best of others that the same queries judge; None without another."""
+        """Return the comparison with the best of others on the same queries; None without one."""
         sign = better_sign(self.measure)
         parts = set(self.chosen.training_values)
         alike = [one for one in others if set(one.training_values) == parts]

@@ -1,5 +1,5 @@
-"""All systems that can be compared: ours by their spaces, tree ensembles of other libraries, and a
-single feature.
+"""The systems that can be compared: those of the registry, tree ensembles of other libraries, and
+the best single feature.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from leanrank.selection.engine import Split, fit_again, fit_best
 
 
 def system_names() -> list[str]:
-    """List all systems, installed or not."""
+    """Return the names of all systems, installed or not."""
     return [*(name for name, system in SYSTEMS.items() if system.space is not None), *PEERS]
 
 
 def installed(name: str) -> bool:
-    """Return whether a system can be used here."""
+    """Return whether the packages of a system are installed."""
     return name not in PACKAGES or find_spec(name) is not None
 
 
@@ -49,7 +49,7 @@ def check_systems(names: list[str]) -> None:
             raise InputError(f"there is no system {name!r}: {suggest(name, known)}")
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the system {twice!r} is named twice: name it once")
+        raise InputError(f"the system {twice!r} is given twice: give it once")
 
 
 def fit_system(name: str, split: Split) -> Candidate:
@@ -81,11 +81,11 @@ def fit_system(name: str, split: Split) -> Candidate:
 
 
 TREES = {"learning_rate": (0.05, 0.1), "leaves": (4, 8, 16), "least": (10, 50)}
-"""Twelve settings, about as many as the linear rankers get; rounds stop on the validation data."""
+"""Twelve settings, about as many as for linear rankers, with early stopping on validation data."""
 
 MOST_ROUNDS = 500
 PATIENCE = 50
-"""Rounds without a better validation measure after which a fit stops, before the most."""
+"""Rounds without a better validation measure after which a fit stops."""
 
 
 def fit_lightgbm(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Candidate:
@@ -137,7 +137,7 @@ def fit_xgboost(split: Split, grid: Mapping[str, tuple[Any, ...]] = TREES) -> Ca
 
 
 def fit_single_feature(split: Split) -> Candidate:
-    """Take the feature, and the direction, that ranks the training data best."""
+    """Return the feature and direction with the best measure on the training data."""
     started = time.perf_counter()
     judge, train, n_features = split.judge, split.train, split.train.n_features
     signs = [(feature, sign) for feature in range(n_features) for sign in (1.0, -1.0)]
@@ -155,7 +155,7 @@ def fit_single_feature(split: Split) -> Candidate:
 
 
 class _Trees:
-    """An ensemble of trees behind the few methods that a comparison needs."""
+    """An ensemble of trees with the methods of a model that a comparison needs."""
 
     def __init__(self, trees: Any, normalizer: Any) -> None:
         self.trees = trees
@@ -179,7 +179,7 @@ def _fit_trees(
     train, held_out = split.scaled
     labels = np.concatenate([train.y, held_out.y])
     if not np.all((labels >= 0) & (labels == np.round(labels)) & (labels <= 30)):
-        raise InputError(f"{name} takes whole labels from 0 to 30 only: leave it out")
+        raise InputError(f"{name} takes whole labels from 0 to 30 only: leave this system out")
 
     def fit(setting: Mapping[str, Any]) -> _Trees:
         trees, options = make(setting)
@@ -200,4 +200,4 @@ PEERS = {
     "bestfeature": ("best feature", fit_single_feature),
 }
 PACKAGES = ("lightgbm", "xgboost")
-"""Peers that are packages of their own, which may not be installed."""
+"""Peers that need a package, which may not be installed."""
