@@ -26,7 +26,7 @@ def test_numbers_for_names(tmp_path):
     [
         ({"bm25": 1}, "'clicks' has no cost .1 have none.: add it"),
         ({"bm25": 1, "clicks": 1, "pagerank": 1}, "has the feature 'pagerank'"),
-        ({"bm25": -1, "clicks": 1}, "give 2 numbers, at least 0"),
+        ({"bm25": -1, "clicks": 1}, "costs must be 2 numbers, at least 0"),
         ({"bm25": "1ms", "clicks": 1}, "'1ms' for the feature 'bm25': give a number"),
         ([1.0], "costs must be 2 numbers, at least 0"),
     ],

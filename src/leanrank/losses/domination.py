@@ -77,7 +77,7 @@ class DominationLoss(Loss[DominationPlan]):
         cells = sort_into_cells(level_of, len(levels), ptr)
         cell, cell_ptr = cells.cell, cells.cell_ptr
         dominating = (mass_below(cells, mass)[1] > 0)[cell]
-        terms = _totals(query_of, mass * dominating, n_queries)
+        terms = np.bincount(query_of, mass * dominating, n_queries).astype(np.float64, copy=False)
         scale = query_scale(terms, labels.query_weight, labels.normalize)
         gain = scale[query_of]
         gain *= mass
@@ -146,7 +146,7 @@ class DominationLoss(Loss[DominationPlan]):
         """Return the sum of the factors of each query's terms, for bounds on the curvature."""
         n_queries = len(plan.query_ptr) - 1
         query_of = np.repeat(np.arange(n_queries), np.diff(plan.query_ptr))
-        return _totals(query_of, plan.gain, n_queries)
+        return np.bincount(query_of, plan.gain, n_queries).astype(np.float64, copy=False)
 
     def compiled(self, plan: DominationPlan) -> tuple[Any, tuple[AnyArray | None, ...]]:
         """Return the compiled ``evaluate`` and its leading arguments."""
@@ -155,7 +155,3 @@ class DominationLoss(Loss[DominationPlan]):
 
 def _arrays(plan: DominationPlan) -> tuple[AnyArray | None, ...]:
     return (plan.cell_ptr, plan.row_ptr, plan.rows, plan.mass, plan.gain)
-
-
-def _totals(group_of: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
-    return np.bincount(group_of, values, minlength=n_groups).astype(np.float64, copy=False)

@@ -21,6 +21,7 @@ import numpy as np
 
 from leanrank._jit import kernel
 from leanrank._typing import AnyArray, FloatArray, IntArray
+from leanrank.losses._domination_kernels import log_add
 from leanrank.losses.pairs import PairPlan, SmoothPairwiseLoss
 
 
@@ -160,12 +161,12 @@ def _gathered(logs: FloatArray, weights: FloatArray, upwards: bool) -> FloatArra
         k = step if upwards else n - 1 - step
         if len(weights) == 0:
             last = k - 1 if upwards else k + 1
-            out[k] = _log_add(out[last], logs[last])
+            out[k] = log_add(out[last], logs[last])
         else:
             for other in range(0, k) if upwards else range(k + 1, n):
                 weight = weights[k * n + other] if upwards else weights[other * n + k]
                 if weight > 0.0:
-                    out[k] = _log_add(out[k], logs[other] + math.log(weight))
+                    out[k] = log_add(out[k], logs[other] + math.log(weight))
     return out
 
 
@@ -209,10 +210,3 @@ def _level_means(
                 for f in range(D.shape[1]):
                     means[k, f] += share * D[i - start, f]
     return means
-
-
-@kernel
-def _log_add(a: float, b: float) -> float:
-    if a < b:
-        a, b = b, a
-    return a if b == -math.inf else a + math.log1p(math.exp(b - a))

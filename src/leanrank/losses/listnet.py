@@ -74,8 +74,10 @@ class ListNetLoss(Loss[ListNetPlan]):
             return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
-        probability = first_draws(target_scores(labels.y, self.target), mass, labels.query_ptr)
-        target = scale[query_of] * probability
+        target = np.zeros(len(mass))
+        scores = target_scores(labels.y, self.target)
+        _shares(labels.query_ptr, mass, 0, len(scale), scores, target)
+        target *= scale[query_of]
         if labels.gain_weight is not None:
             target = target * labels.gain_weight
         return _plan(labels, query_of, mass, scale, target)
@@ -253,13 +255,6 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
             "smaller labels"
         )
     return np.exp2(y) - 1.0
-
-
-def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatArray:
-    """Return the weighted softmax of scores within each query; 0 where the weight is 0."""
-    out = np.zeros(len(scores))
-    _shares(query_ptr, mass, 0, len(query_ptr) - 1, scores, out)
-    return out
 
 
 def _plan(

@@ -85,8 +85,67 @@ class PairwiseLoss(Loss[PairPlan]):
         self.importance = importance
 
     def prepare(self, labels: Labels) -> PairPlan:
-        """Return the plan of labelled documents or of edges."""
-        return make_plan(labels, self.importance)
+        """Return the plan of the pairs of labelled documents, or of explicit edges.
+
+        A query has as many terms as pairs, with documents counted by ``sample_weight`` and edges by
+        their weight; neither ``gain_weight`` nor a table of ``importance`` changes that number.
+        With "ndcg", where pairs of long lists weigh less, it is the sum of the weights of pairs.
+        """
+        ptr = labels.query_ptr
+        n_rows, n_queries = int(ptr[-1]), len(ptr) - 1
+        query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
+        mass = np.ones(n_rows) if labels.sample_weight is None else labels.sample_weight
+        mass = np.ascontiguousarray(mass, dtype=np.float64)
+        if labels.edges is None:
+            levels, level_of = labels.find_levels()
+            cells = sort_into_cells(level_of, len(levels), ptr)
+            table, table_ptr = importance_tables(self.importance, levels, cells, mass)
+            sizes, below = mass_below(cells, mass)
+            if isinstance(self.importance, str):
+                terms = summed_importance(table, table_ptr, cells, sizes)
+            else:
+                terms = np.bincount(cells.query, sizes * below, minlength=n_queries).astype(
+                    np.float64
+                )
+        else:
+            if self.importance is not None:
+                raise InputError(
+                    "importance weighs pairs of levels, which preferences do not have: give "
+                    "the preferences their weights instead"
+                )
+            cells = sort_into_cells(np.zeros(n_rows, np.int64), 1, ptr)
+            table, table_ptr = importance_tables(None, np.zeros(1), cells, mass)
+            edges = labels.edges.take(np.argsort(query_of[labels.edges.winner], kind="stable"))
+            times = edges.weight * mass[edges.winner] * mass[edges.loser]
+            terms = np.bincount(query_of[edges.winner], times, minlength=n_queries).astype(
+                np.float64
+            )
+        scale = query_scale(terms, labels.query_weight, labels.normalize)
+        win = scale[query_of]
+        win *= mass
+        if labels.gain_weight is not None:
+            win = win * labels.gain_weight
+        explicit = None
+        edge_ptr = np.zeros(n_queries + 1, np.int64)
+        if labels.edges is not None:
+            weight = edges.weight * win[edges.winner] * mass[edges.loser]
+            explicit = edges._replace(weight=weight)
+            edge_ptr = np.searchsorted(query_of[edges.winner], np.arange(n_queries + 1))
+        return PairPlan(
+            query_ptr=ptr,
+            scale=scale,
+            offset=labels.offset,
+            cell=cells.cell,
+            cell_ptr=cells.cell_ptr,
+            rows=cells.rows,
+            row_ptr=cells.row_ptr,
+            win=win,
+            lose=mass,
+            table=table,
+            table_ptr=table_ptr,
+            edges=explicit,
+            edge_ptr=edge_ptr.astype(np.int64, copy=False),
+        )
 
     def pair(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return φ, φ′ and φ″ at differences of scores z."""
@@ -160,66 +219,6 @@ class SmoothPairwiseLoss(PairwiseLoss):
         raise AssertionError(f"{type(self).__name__} must define _products")
 
 
-def make_plan(labels: Labels, importance: Any = None) -> PairPlan:
-    """Return the plan of the pairs of labelled documents, or of explicit edges.
-
-    A query has as many terms as pairs, with documents counted by ``sample_weight`` and edges by
-    their weight; neither ``gain_weight`` nor a table of ``importance`` changes that number. With
-    "ndcg", where pairs of long lists weigh less, it is the sum of the weights of the pairs.
-    """
-    ptr = labels.query_ptr
-    n_rows, n_queries = int(ptr[-1]), len(ptr) - 1
-    query_of = np.repeat(np.arange(n_queries), np.diff(ptr))
-    mass = np.ones(n_rows) if labels.sample_weight is None else labels.sample_weight
-    mass = np.ascontiguousarray(mass, dtype=np.float64)
-    if labels.edges is None:
-        levels, level_of = labels.find_levels()
-        cells = sort_into_cells(level_of, len(levels), ptr)
-        table, table_ptr = importance_tables(importance, levels, cells, mass)
-        sizes, below = mass_below(cells, mass)
-        if isinstance(importance, str):
-            terms = summed_importance(table, table_ptr, cells, sizes)
-        else:
-            terms = np.bincount(cells.query, sizes * below, minlength=n_queries).astype(np.float64)
-    else:
-        if importance is not None:
-            raise InputError(
-                "importance weighs pairs of levels, which preferences do not have: give "
-                "the preferences their weights instead"
-            )
-        cells = sort_into_cells(np.zeros(n_rows, np.int64), 1, ptr)
-        table, table_ptr = importance_tables(None, np.zeros(1), cells, mass)
-        edges = _sorted_by_query(labels.edges, query_of)
-        times = edges.weight * mass[edges.winner] * mass[edges.loser]
-        terms = np.bincount(query_of[edges.winner], times, minlength=n_queries).astype(np.float64)
-    scale = query_scale(terms, labels.query_weight, labels.normalize)
-    win = scale[query_of]
-    win *= mass
-    if labels.gain_weight is not None:
-        win = win * labels.gain_weight
-    explicit = None
-    edge_ptr = np.zeros(n_queries + 1, np.int64)
-    if labels.edges is not None:
-        weight = edges.weight * win[edges.winner] * mass[edges.loser]
-        explicit = edges._replace(weight=weight)
-        edge_ptr = np.searchsorted(query_of[edges.winner], np.arange(n_queries + 1))
-    return PairPlan(
-        query_ptr=ptr,
-        scale=scale,
-        offset=labels.offset,
-        cell=cells.cell,
-        cell_ptr=cells.cell_ptr,
-        rows=cells.rows,
-        row_ptr=cells.row_ptr,
-        win=win,
-        lose=mass,
-        table=table,
-        table_ptr=table_ptr,
-        edges=explicit,
-        edge_ptr=edge_ptr.astype(np.int64, copy=False),
-    )
-
-
 def level_arrays(plan: PairPlan) -> tuple[AnyArray, ...]:
     """Return the leading arguments of kernels that sort scores."""
     return (
@@ -241,11 +240,6 @@ def order_of(plan: PairPlan) -> IntArray:
 def offset_share(plan: Plan, rows: slice, g: FloatArray, a: float) -> float:
     """Return the part of a dual value that is due to the offset of the scores, to subtract."""
     return 0.0 if plan.offset is None else a * float(g[rows] @ plan.offset[rows])
-
-
-def _sorted_by_query(edges: Edges, query_of: IntArray) -> Edges:
-    by_query = np.argsort(query_of[edges.winner], kind="stable")
-    return edges.take(by_query)
 
 
 def edges_of(plan: PairPlan, r0: int, r1: int) -> Edges:

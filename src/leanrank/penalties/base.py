@@ -220,9 +220,8 @@ class Penalty(Part, ABC):
         raise NotImplementedError
 
 
-CONVEX = ("dual_scale", "conjugate", "residual")
+CERTIFICATE = ("dual_scale", "conjugate", "residual")
 """Operations that a certificate needs."""
 
-_SWEEPS = ("always", "times", "restrict", "ratio", "sweep_blocks", "piece")
-NEWTON = CONVEX + _SWEEPS
+NEWTON = (*CERTIFICATE, "always", "times", "restrict", "ratio", "sweep_blocks", "piece")
 """Operations that Newton's method needs."""

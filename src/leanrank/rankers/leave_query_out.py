@@ -317,22 +317,18 @@ def measure_scores(
     if measure == "loss":
         residuals = (centred.target - centred.project(centred.root * s) for s in scores)
         return np.array([-squared_by_query(residual, centred) for residual in residuals])
-    from leanrank.metrics import evaluate
-
     rows = np.arange(len(data))
     if data.sample_weight is not None:
         weight = data.sample_weight
         whole = bool((weight == np.round(weight)).all()) and weight.max(initial=0.0) < 1e6
         rows = np.repeat(rows, (weight if whole else weight > 0).astype(np.int64))
-    labels, queries = data.y[rows], centred.query_of[rows]
     ids = None if data.doc_ids is None else data.doc_ids[rows]
-    out = np.full((len(scores), data.n_queries), np.nan)
-    rules = Judge(measure, convention).rules
+    listed = RankingData(
+        np.zeros((len(rows), 1)), data.y[rows], centred.query_of[rows], doc_ids=ids
+    )
+    judge, out = Judge(measure, convention), np.full((len(scores), data.n_queries), np.nan)
     for row, values in zip(out, scores, strict=True):
-        result = evaluate(
-            labels, values[rows], queries, measures=measure, convention=rules, doc_ids=ids
-        )
-        row[result.query_ids] = next(iter(result.per_query.values()))
+        row[listed.query_ids] = next(iter(judge.per_query(listed, values[rows]).values()))
     return out
 
 
