@@ -1,5 +1,6 @@
 """Units, missing queries, empty models and parameters of a wrong kind are told."""
 
+import re
 import warnings
 
 import numpy as np
@@ -14,11 +15,13 @@ from leanrank.data.scaling.normalizers import GlobalStandardScaler
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import (
+    LCRA,
     PAMIR,
     RANKERS,
     SPD,
     AdaRank,
     DominationRanker,
+    FenchelRank,
     GreedyRankRLS,
     KernelRankRLS,
     ListNet,
@@ -271,3 +274,32 @@ def test_the_defaults_of_every_ranker_are_of_their_kinds():
 def test_validation_data_are_for_rankers_with_rounds(data):
     with pytest.raises(InputError, match="RankRLS has no passes or rounds"):
         RankRLS().fit(data, validation=data)
+
+
+ADVICE = [  # what cannot be done, and the parameters that the message may name
+    (SPD(alpha=0, learning_rate="pegasos"), {"learning_rate", "alpha", "l1_ratio"}),
+    (LCRA(alpha=0, learning_rate="pegasos"), {"learning_rate", "alpha"}),
+    (SPD(eta0=1e300, learning_rate="constant", loss="squared"), {"eta0", "learning_rate"}),
+    (SPD(l1_ratio=None), {"l1_ratio"}),
+    (LinearRanker(penalty="l1", solver="cutting-plane"), {"l1_ratio", "penalty", "signs"}),
+    (RankSVM(l1_ratio=1.0, solver="cutting-plane"), {"l1_ratio", "penalty", "signs"}),
+    (FenchelRank(radius=0.0), {"radius"}),
+]
+
+
+@pytest.mark.parametrize(("ranker", "named"), ADVICE, ids=lambda each: str(each)[:40])
+def test_advice_names_parameters_of_the_ranker_only(ranker, named, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        with pytest.raises((InputError, DataWarning)) as caught:
+            ranker.fit(data)
+    words = set(re.findall(r"\w+", str(caught.value)))
+    assert words & set(CONSTRAINTS) & named
+    assert words & set(CONSTRAINTS) <= named & set(ranker.get_params())
+
+
+def test_messages_name_kinds_in_words(data):
+    with pytest.raises(InputError, match=r"penalty_factors=-1 must be an array-like, a dict or"):
+        RankSVM(penalty_factors=-1).fit(data)
+    with pytest.raises(InputError, match="there is no solver None: choose from"):
+        LinearRanker(solver=None).fit(data)

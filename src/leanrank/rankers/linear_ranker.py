@@ -27,7 +27,7 @@ from leanrank.problem.base import Problem
 from leanrank.problem.memory import MemoryProblem
 from leanrank.problem.sharded import ShardedProblem, Shards
 from leanrank.rankers.knots import curve_design, curve_parts
-from leanrank.rankers.parameters import Constraints, Uses, one_of, reject_unused, report
+from leanrank.rankers.parameters import FRACTION, Constraints, Uses, one_of, reject_unused, report
 from leanrank.rankers.path import BaseLinearRanker, alpha_grid, alpha_max, descending
 from leanrank.rankers.surfaces import with_surfaces
 from leanrank.solvers import get_solver
@@ -156,7 +156,10 @@ class LinearRanker(BaseLinearRanker):
     _other_remedy: ClassVar[str] = "bring features to one scale"  # if the solver stops too early
     _takes_preferences = True  # the loss decides
     _fits_on_cluster = True
-    _constraints: ClassVar[Constraints] = {"penalty": [one_of(*NAMED), Penalty]}
+    _constraints: ClassVar[Constraints] = {
+        "penalty": [one_of(*NAMED), Penalty],
+        "l1_ratio": [FRACTION, None],
+    }
     _used_with: ClassVar[Uses] = {
         **dict.fromkeys(("monotone", "pairs"), ("curves", None)),
         "l1_ratio": ("penalty", ("elastic-net", "groups")),
@@ -234,7 +237,7 @@ class LinearRanker(BaseLinearRanker):
 
     def _make_solver(self) -> Solver:
         """Return the solver; ``_solve`` sets ``tol``, ``max_iter`` and ``callback``."""
-        return self.solver if isinstance(self.solver, Solver) else get_solver(str(self.solver))()
+        return self.solver if isinstance(self.solver, Solver) else get_solver(self.solver)()
 
     def _per_feature(self, n_features: int) -> tuple[Any, Any]:
         """Return ``penalty_factors`` and ``signs`` as arrays; None for one that is not given."""
@@ -309,6 +312,8 @@ class LinearRanker(BaseLinearRanker):
         return alpha_max(problem, unit, min(self.tol, 1e-8))
 
     def _remedy_if_empty(self, data: RankingData, labels: Labels) -> str:
+        if not self._has_strength:
+            return super()._remedy_if_empty(data, labels)
         top = self._first_entry(self._make_problem(data.X, labels))[0]
         if not 0.0 < top < np.inf:
             return "give features that differ between documents of different labels"

@@ -68,10 +68,11 @@ def rate_for(size: float) -> float:
     return 1.0 / max(size, 1e-300) if size > 0.0 else 1.0
 
 
-def check_pegasos(learning_rate: str, l2: float) -> None:
+def check_pegasos(ranker: Any, l2: float) -> None:
     """Reject the Pegasos schedule without an ℓ2 penalty, where it divides by zero."""
-    if learning_rate == "pegasos" and not l2 > 0.0:
-        raise InputError("learning_rate='pegasos' needs an ℓ2 penalty: give alpha, l1_ratio=0")
+    if ranker.learning_rate == "pegasos" and not l2 > 0.0:
+        more = " and l1_ratio below 1" if hasattr(ranker, "l1_ratio") else ""
+        raise InputError(f"learning_rate='pegasos' needs an ℓ2 penalty: give alpha above 0{more}")
 
 
 @dataclass(eq=False, repr=False)
@@ -141,7 +142,7 @@ class SPD(SampledPairRanker):
             parameters.reject_unused(self, ("truncate_every",), "no ℓ1 penalty")
         if l1 > 0.0 and self.average:
             raise InputError("average=True leaves no weight at zero: leave it or l1_ratio out")
-        check_pegasos(self.learning_rate, l2)
+        check_pegasos(self, l2)
         return super()._rule(block)._replace(l2=l2, l1=l1, every=int(self.truncate_every))
 
     def _averages(self) -> bool:
@@ -349,7 +350,7 @@ class LCRA(SampledPairRanker):
         for name in parameters.changed(self, ["mu", "n_unlabeled"] if block.hidden is None else []):
             if getattr(self, name) > 0:
                 warn(f"LCRA: {name} has no effect, since every document has a label: use SPD")
-        check_pegasos(self.learning_rate, self.alpha)
+        check_pegasos(self, self.alpha)
         rule = PairRule(self.loss, SCHEDULES.index(self.learning_rate))
         member = self._members(n_features, seed)
         self.views_ = [np.flatnonzero(row) for row in member]

@@ -68,7 +68,8 @@ _NAMES: tuple[tuple[list[Any], str], ...] = (
     ([Interval(Real, 0, None, closed="both")], "ceiling"),
     ([Interval(Real, 0, 1e150, closed="both")], "radius"),
     ([POSITIVE, None], "eta0 gamma lipschitz"),
-    ([FRACTION, None], "group_ratio l1_ratio"),
+    ([FRACTION], "l1_ratio"),
+    ([FRACTION, None], "group_ratio"),
     ([Real, None], "max_cost"),
     ([whole_number()], "epochs max_iter n_labeled n_rounds n_steps n_strengths truncate_every"),
     ([whole_number(0)], "n_unlabeled"),
@@ -136,7 +137,9 @@ def check_parameters(ranker: Any) -> None:
         validate_parameter_constraints(constraints, given, kind.__name__)
     except InvalidParameterError as error:
         text = r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\."
-        raise InputError(re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)) from None
+        message = re.sub(text, r"\1=\3 must be \2", str(error), flags=re.S)
+        message = message.replace("an instance of 'collections.abc.Mapping'", "a dict")
+        raise InputError(re.sub(r"an instance of '(?:\w+\.)*(\w+)'", r"a \1", message)) from None
     for name, (other, users) in used_with.items():
         value = getattr(ranker, other)
         if value is None if users is None else not (isinstance(value, str) and value in users):

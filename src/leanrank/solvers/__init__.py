@@ -18,7 +18,7 @@ SOLVERS: dict[str, str] = {
 """The name of each solver as a parameter of rankers, and the class."""
 
 
-def get_solver(name: str) -> type[Solver]:
+def get_solver(name: object) -> type[Solver]:
     """Return the class of a solver by its name.
 
     >>> get_solver("newton").__name__

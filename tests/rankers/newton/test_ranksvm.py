@@ -209,7 +209,7 @@ class TestPreferences:
             (RankRLS(), "RankRLS has no pairwise loss"),
             (GreedyRankRLS(), "GreedyRankRLS has no pairwise loss"),
             (RankSVM(margin="scaled"), "needs a label for every document"),
-            (RankSVM(importance="ndcg"), "explicit preferences do not have"),
+            (RankSVM(importance="ndcg"), "preferences do not have"),
         ],
         ids=["domination", "rankrls", "greedy", "margin", "importance"],
     )

@@ -184,8 +184,8 @@ def _spread(penalty: Penalty) -> FloatArray:
     entering = ~penalty.excluded
     if np.any(above[entering] > 0) or np.any(below[entering] > 0):
         raise InputError(
-            "the cutting plane minimises a loss with a ridge penalty only: set l1_ratio=0 and no "
-            "signs, or choose another solver"
+            "the cutting plane minimises a loss with an ℓ2 penalty only: set l1_ratio=0 or "
+            "penalty='l2', without signs, or choose another solver"
         )
     if np.any(ridge[entering] <= 0):
         raise InputError(
