@@ -226,5 +226,5 @@ def test_a_point_of_a_path_is_a_ranker_and_a_model(train, vali, ranker, which):
 def test_a_path_made_by_hand_has_models_only():
     path = made_path([0.1, 0.2], [[1, 0], [1, 1]])
     assert path.model("map").n_nonzero == 2
-    with pytest.raises(InputError, match="has no ranker: take model"):
+    with pytest.raises(InputError, match="made without a ranker"):
         path.ranker("map")

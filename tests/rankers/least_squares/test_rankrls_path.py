@@ -133,7 +133,7 @@ def test_documents_of_weight_zero_and_two_in_the_measure(data):
 
 
 @pytest.mark.parametrize(
-    ("alphas", "words"), [([], "empty"), ([0.0, 1.0], "positive"), ([-1.0], "at least 0")]
+    ("alphas", "words"), [([], "empty"), ([0.0, 1.0], "above 0"), ([-1.0], "at least 0")]
 )
 def test_bad_alphas(data, alphas, words):
     with pytest.raises(InputError, match=words):
