@@ -1,15 +1,9 @@
 from __future__ import annotations
 
-import contextlib
-from unittest import SkipTest
-
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from leanrank import load_letor, load_model, make_ranking
-from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.model import Model
@@ -19,23 +13,6 @@ from leanrank.rankers import AdaRank
 @pytest.fixture(scope="module")
 def data():
     return make_ranking(n_queries=40, n_features=6, n_informative=3, random_state=5)
-
-
-VARIANTS = [AdaRank(), AdaRank(60, measure="ndcg@5", signs=0, repeats="never")]
-
-
-@pytest.mark.parametrize("ranker", VARIANTS, ids=str)
-def test_the_battery(ranker):
-    for check in ranker_checks():
-        check(clone(ranker))
-
-
-@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")
-@pytest.mark.parametrize("ranker", [AdaRank(10), AdaRank(5, signs=0)], ids=str)
-def test_scikit_learns_battery(ranker):
-    for estimator, check in estimator_checks_generator(ranker):
-        with contextlib.suppress(SkipTest):
-            check(estimator)
 
 
 def measured(data, scores, measure):

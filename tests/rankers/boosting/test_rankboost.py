@@ -1,24 +1,18 @@
 from __future__ import annotations
 
-import contextlib
 import pickle
-from unittest import SkipTest
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from leanrank import load_letor, load_model, make_ranking
-from leanrank.checks import ranker_checks
 from leanrank.data import RankingData
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.model import Steps
 from leanrank.rankers import RankBoost
-
-VARIANTS = [RankBoost(40), RankBoost(15, n_thresholds=5, normalize="none", importance="ndcg")]
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +25,6 @@ def holes(data):
     X = np.array(data.X)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     return data.replace(X=X)
-
-
-@pytest.mark.parametrize("ranker", VARIANTS, ids=str)
-def test_the_battery(ranker):
-    for check in ranker_checks():
-        check(clone(ranker))
-
-
-@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")
-@pytest.mark.parametrize("ranker", [RankBoost(10), RankBoost(10, n_thresholds=3)], ids=str)
-def test_scikit_learns_battery(ranker):
-    for estimator, check in estimator_checks_generator(ranker):
-        with contextlib.suppress(SkipTest):
-            check(estimator)
 
 
 def test_the_score_is_the_sum_of_the_weak_rankers(holes):

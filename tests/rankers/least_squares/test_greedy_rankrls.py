@@ -1,47 +1,20 @@
 from __future__ import annotations
 
-import contextlib
-from unittest import SkipTest
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from leanrank import make_ranking
-from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import GreedyRankRLS, RankRLS
-
-VARIANTS = [
-    GreedyRankRLS(),
-    GreedyRankRLS(4),
-    GreedyRankRLS(3, memory="low"),
-    GreedyRankRLS(rule="1se"),
-]
 
 
 @pytest.fixture(scope="module")
 def data():
     return make_ranking(n_queries=30, n_features=12, n_informative=4, random_state=5)
-
-
-@pytest.mark.parametrize("ranker", VARIANTS, ids=str)
-def test_the_battery(ranker):
-    for check in ranker_checks():
-        check(clone(ranker))
-
-
-@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")  # these data have one query
-@pytest.mark.parametrize("ranker", [GreedyRankRLS(), GreedyRankRLS(1)], ids=str)
-def test_scikit_learns_battery(ranker):
-    for estimator, check in estimator_checks_generator(ranker):
-        with contextlib.suppress(SkipTest):
-            check(estimator)
 
 
 def test_every_size_from_one_fit(data):

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import contextlib
 import pickle
-from unittest import SkipTest
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from leanrank import RankingData, make_ranking
 from leanrank.errors import InputError, ModelError
@@ -26,13 +23,6 @@ def data():
     data = make_ranking(n_queries=15, n_features=5, random_state=1)
     shuffled = np.random.default_rng(0).permutation(len(data))
     return data.X[shuffled], data.y[shuffled], data.qid[shuffled]
-
-
-@pytest.mark.parametrize("name", ["linear", "rbf"])
-def test_scikit_learns_battery(name):
-    for estimator, check in estimator_checks_generator(KernelRankRLS(kernel=name)):
-        with contextlib.suppress(SkipTest):
-            check(estimator)
 
 
 @pytest.mark.parametrize("normalize", ["none", "query", "term"])

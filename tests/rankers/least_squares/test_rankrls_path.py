@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from unittest import SkipTest
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from leanrank import RankingData, make_ranking
-from leanrank.checks import ranker_checks
 from leanrank.errors import DataWarning, InputError
 from leanrank.metrics import evaluate
 from leanrank.rankers import RankRLS, RankRLSCV
@@ -21,18 +16,6 @@ from leanrank.rankers.leave_query_out import choose_size
 @pytest.fixture(scope="module")
 def data():
     return make_ranking(n_queries=25, n_features=8, random_state=3)
-
-
-@pytest.mark.parametrize("check", ranker_checks(), ids=lambda check: check.__name__)
-def test_the_battery(check):
-    check(RankRLSCV(alphas=[1e-3, 0.1]))
-
-
-@pytest.mark.filterwarnings("ignore::leanrank.errors.DataWarning")  # these data have one query
-def test_scikit_learns_battery():
-    for estimator, check in estimator_checks_generator(RankRLSCV()):
-        with contextlib.suppress(SkipTest):
-            check(estimator)
 
 
 @pytest.mark.parametrize("wide", [False, True])
