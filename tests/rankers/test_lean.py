@@ -674,3 +674,12 @@ def test_a_sample_has_enough_queries_and_the_order_of_rows_with_gaps_does_not_ma
     turned = data.queries[order]
     informative = np.ones(300, dtype=bool)
     assert np.array_equal(order[by_content(turned, informative)], by_content(data, informative))
+
+
+def test_a_query_that_is_drawn_twice_counts_twice(data):
+    drawn = data.queries[np.sort(np.random.default_rng(0).integers(60, size=60))]
+    assert len(set(drawn.query_ids)) < drawn.n_queries
+    own = RankingData(drawn.X, drawn.y, np.repeat(np.arange(60), np.diff(drawn.query_ptr)))
+    twice, apart = (LeanRanker(max_features=4, max_pairs=3).fit(each) for each in (drawn, own))
+    assert twice.front_ == apart.front_
+    assert twice.predict(data).tobytes() == apart.predict(data).tobytes()

@@ -323,22 +323,18 @@ class Search:
 
         Scores are NaN where no fold holds a document out.
         """
-        from leanrank.metrics import evaluate
-
         used = structure.used(w)
         n_pairs = int(np.count_nonzero(used >= structure.n_features))
         row: dict[str, Any] = {"features": len(structure.features_of(used)), "pairs": n_pairs}
-        scored = ~np.isnan(scores)
-        if not scored.any():
+        if np.isnan(scores).all():
             return row
         row["loss"], row["loss_error"] = self.mean_and_error(losses)
-        y, qid = self.data.y[scored], self.data.qid[scored]
-        found = evaluate(y, scores[scored], qid, measures=["ndcg@10", "map"])
-        for name, values in found.per_query.items():
+        found, _ = self._measure(scores, "ndcg@10", "map")
+        for name, values in found.items():
             defined = values[~np.isnan(values)]
             if len(defined):  # fractions of a grade have no MAP
                 error = float(defined.std() / np.sqrt(len(defined)))
-                row |= {name: float(found.means[name]), f"{name}_error": error}
+                row |= {name: float(defined.mean()), f"{name}_error": error}
         return row
 
     def no_losses(self) -> FloatArray:
@@ -350,13 +346,20 @@ class Search:
 
         Scores are NaN where no fold holds a document out.
         """
+        out = self.no_losses()
+        found, held_out = self._measure(scores, "all_pairs_error")
+        out[held_out] = found["all_pairs_error"]
+        return out
+
+    def _measure(self, scores: FloatArray, *measures: str) -> tuple[dict[str, Any], BoolArray]:
+        """Measure held-out queries, and say which they are; a query drawn twice counts twice."""
         from leanrank.metrics import evaluate
 
-        out, scored = self.no_losses(), ~np.isnan(scores)
-        y, qid = self.data.y[scored], self.data.qid[scored]
-        found = evaluate(y, scores[scored], qid, measures="all_pairs_error").per_query
-        out[scored[self.data.query_ptr[:-1]]] = found["all_pairs_error"]
-        return out
+        scored, ptr = ~np.isnan(scores), self.data.query_ptr
+        held_out = scored[ptr[:-1]]
+        sizes = np.diff(ptr)[held_out]
+        found = evaluate(self.data.y[scored], scores[scored], group=sizes, measures=measures)
+        return found.per_query, held_out
 
     def path(self, structure: Structure, best: Tried | None = None) -> Tried:
         """Follow the path of all folds with some columns, to the strength of the least loss.
