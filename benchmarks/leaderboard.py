@@ -1,9 +1,10 @@
 """Our default and the papers' systems beside trees, on every public set at hand.
 
 YANDEX, MQ2008 and OHSUMED, and where ``--data DIR`` holds them MQ2007, MSLR-WEB10K, MSLR-WEB30K,
-Istella-S and Yahoo, in their published folds. Everyone learns from the training and validation
-parts together and is judged on the test part, standard convention. Those who have something
-to choose choose it on a fifth of the queries to learn from; trees are fitted again to all of them.
+Istella-S and Yahoo, unpacked as they are published. Everyone learns from the training and
+validation parts together and is judged on the test part, standard convention. Those who have
+something to choose choose it on a fifth of the queries to learn from; trees are fitted again to
+all of them.
 ``--only MQ2008`` is one set, ``--repeat 1`` one fold, ``--reports DIR`` keeps results.
 """
 
@@ -30,7 +31,8 @@ from leanrank.model import Model
 from leanrank.selection.engine import Split
 from leanrank.selection.systems import fit_system
 
-LARGE = ("MQ2007", "MSLR-WEB10K", "MSLR-WEB30K", "Istella-S", "Yahoo")
+LARGE = {"MQ2007": 46, "MSLR-WEB10K": 136, "MSLR-WEB30K": 136, "Istella-S": 220, "Yahoo": 700}
+"""Sets that are read where they are present, and their numbers of features."""
 PAPERS = {
     "domination": "Domination Rank",
     "greedyrankrls": "Greedy RankRLS",
@@ -78,11 +80,28 @@ def _divisions(name: str, options: Options) -> Iterator[tuple[RankingData, Ranki
     parts = sorted((options.data / name).glob("Fold*")) or [options.data / name]
     for folder in parts[: 1 if options.quick else options.repeat]:
         train, vali, test = (
-            load_letor(folder / f"{part}.txt") for part in ("train", "vali", "test")
+            _read(_file(folder, part), LARGE[name]) for part in ("train", "vali", "test")
         )
-        X = np.concatenate([np.asarray(train.X), np.asarray(vali.X)])
+        X = np.concatenate([train.X, vali.X])
         qid = np.concatenate([train.qid.astype(str), np.char.add("v", vali.qid.astype(str))])
         yield RankingData(X, np.concatenate([train.y, vali.y]), qid), test
+
+
+def _read(file: Path, n_features: int) -> RankingData:
+    """Read a part; the largest double, by which Istella says that a value is missing, becomes 0."""
+    data = load_letor(file, n_features=n_features, storage="dense")
+    X = np.array(data.X)
+    X[X == np.finfo(X.dtype).max] = 0.0
+    return RankingData(X, data.y, data.qid)
+
+
+def _file(folder: Path, part: str) -> Path:
+    """Find a part by its published name, such as train.txt, sample/vali.txt or set1.valid.txt."""
+    found = (file for file in sorted(folder.rglob("*.txt")) if f".{part}" in f".{file.name}")
+    file = next(found, None)
+    if file is None:
+        raise SystemExit(f"{folder} has no file {part}.txt")
+    return file
 
 
 def contestants() -> dict[str, Callable[[RankingData], Any]]:

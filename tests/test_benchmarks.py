@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks import leaderboard
 from benchmarks.flagship import run
 from benchmarks.flagship.choosing import regrets
 from benchmarks.flagship.quality import LIBRARIES, folds, quality
@@ -62,3 +63,41 @@ def test_unknown_parts_are_rejected():
     for only in ("speed", "quality:YANDEX", "time:small"):
         with pytest.raises(SystemExit, match=only):
             run(Options(data=None, repeat=1, quick=True, only=only))
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "last", "line"),
+    [
+        ("MQ2007", "Fold1/{train,vali,test}.txt", 46, "{y} qid:{q} {x} #docid = GX00-{q} inc = 1"),
+        ("MSLR-WEB10K", "Fold1/{train,vali,test}.txt", 136, "{y} qid:{q} {x}"),
+        ("Istella-S", "sample/{train,vali,test}.txt", 220, "{y} qid:{q} {x} "),
+        ("Yahoo", "set1.{train,valid,test}.txt", 699, "{y} qid:{q} {x}"),
+    ],
+)
+def test_sets_that_a_user_may_have_are_read_as_they_are_published(
+    tmp_path, monkeypatch, name, files, last, line
+):
+    rng = np.random.default_rng(0)
+    begin, end = files.split("{")
+    names, end = end.split("}")
+    for at, part in enumerate(names.split(",")):
+        file = tmp_path / name / f"{begin}{part}{end}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = []
+        for q in range(1, 21):
+            for _ in range(8):
+                values = {1: rng.random(), 2: rng.random(), last - 2 + at: 1.0}  # sparse, not alike
+                if name == "Istella-S" and rng.random() < 0.1:
+                    values[3] = np.finfo(float).max  # which that set has for missing values
+                x = " ".join(f"{k}:{values[k]!r}" for k in sorted(values)).replace("np.float64", "")
+                y = int(3 * values[1] + values[2])
+                lines.append(line.format(y=y, q=q, x=x.replace("(", "").replace(")", "")))
+        file.write_text("\n".join(lines) + "\n")
+    ours = leaderboard.contestants()
+    few = {who: ours[who] for who in (leaderboard.OURS, "best single feature")}
+    monkeypatch.setattr(leaderboard, "contestants", lambda: few)
+    (table,) = leaderboard.run(Options(data=tmp_path, repeat=5, quick=False))
+    assert table.title == f"{name}: 20 queries of 1 folds"
+    best, single = (float(row["NDCG@10"]) for row in table.rows)
+    assert best > 0.95
+    assert best >= single
