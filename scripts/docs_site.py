@@ -267,39 +267,61 @@ def _command(name: str) -> str:
     return f"python -m benchmarks {benchmark}" + f" --only {part}" * bool(part)
 
 
+WALL, TIME = ("wall", "NDCG@10"), ("time", "held_out_ndcg10")
+LARGE = {
+    "curves, which suits us": {
+        "LightGBM, 100 trees": ("flagship-time", "a truth of curves & LightGBM", WALL),
+        "`LeanRanker()`, which chooses everything": (
+            "flagship-time",
+            "a truth of curves & LeanRanker()",
+            WALL,
+        ),
+    },
+    "curves and pairs, which suits trees": {
+        "LightGBM, 100 trees": ("flagship-time", "a truth with curves & LightGBM", WALL),
+        "`LeanRanker()`, which chooses everything": (
+            "flagship-time",
+            "a truth with curves & LeanRanker()",
+            WALL,
+        ),
+    },
+    "curves, one thread": {
+        "LightGBM, 100 trees": ("curves-speed", "LightGBM", WALL),
+        "curves, 0.01·alpha_max, to a gap of 1e-6": (
+            "curves-speed",
+            "curves, alpha = 0.01",
+            WALL,
+        ),
+    },
+    "lines, which suits us": {
+        "LightGBM, 100 trees": ("domination-dense", "LightGBM", TIME),
+        "Domination Rank, 0.01·alpha_max, to a gap of 1e-6": (
+            "domination-dense",
+            "DominationRanker",
+            TIME,
+        ),
+    },
+}
+"""The README's table of a large set: by truth and system the file, the row and its columns."""
 HEADLINES = {
-    "1.2 million × 136, a truth of straight lines, which suits us: 100 LightGBM trees (NDCG@10 "
-    "{LightGBM|held_out_ndcg10}) ÷ Domination Rank to a gap of 1e-6 "
-    "({DominationRanker|held_out_ndcg10})": ("domination-dense", "{LightGBM|ratio}"),
-    "The same size, a truth of curves, which suits us too: 100 LightGBM trees (NDCG@10 "
-    "{LightGBM|NDCG@10}) ÷ curves at 0.01·alpha_max to a gap of 1e-6 "
-    "({curves, alpha = 0.01|NDCG@10})": ("curves-speed", "{curves, alpha = 0.01|ratio}"),
-    "1.2 million × 136, two threads, a truth of curves, which suits us: 100 LightGBM trees "
-    "({a truth of curves & LightGBM|wall}, NDCG@10 {a truth of curves & LightGBM|NDCG@10}) ÷ "
-    "`LeanRanker()`, which chooses everything ({a truth of curves & LeanRanker()|wall}, NDCG@10 "
-    "{a truth of curves & LeanRanker()|NDCG@10})": (
-        "flagship-time",
-        "{a truth of curves & LeanRanker()|ratio}",
+    "Scoring 1,000 documents: 100 LightGBM trees ÷ lines": (
+        "curves-scoring",
+        "{LightGBM|beside lines}",
     ),
-    "The same size, a truth with curves and pairs, which suits trees: 100 LightGBM trees "
-    "({a truth with curves & LightGBM|wall}, NDCG@10 {a truth with curves & LightGBM|NDCG@10}) ÷ "
-    "`LeanRanker()`, which chooses everything ({a truth with curves & LeanRanker()|wall}, NDCG@10 "
-    "{a truth with curves & LeanRanker()|NDCG@10})": (
-        "flagship-time",
-        "{a truth with curves & LeanRanker()|ratio}",
-    ),
-    "Scoring 1,000 documents: 100 LightGBM trees ÷ straight lines; curves take "
-    "{curves|beside lines} as long as lines": ("curves-scoring", "{LightGBM|beside lines}"),
-    "Domination Rank to 1e-6 on MQ2008: the paper's algorithm ÷ Newton": (
-        "domination-paper",
-        "{MQ2008 & 0.01|ratio, paper}",
-    ),
-    "Reading 200 MB of LETOR text, warm, one thread: scikit-learn ÷ leanrank (scikit-learn ÷ "
-    "XGBoost's reader: {XGBoost DMatrix|× scikit-learn} ×)": (
+    "Scoring 1,000 documents: curves ÷ lines": ("curves-scoring", "{curves|beside lines}"),
+    "Reading 200 MB of LETOR text, one thread: scikit-learn ÷ leanrank": (
         "loading",
         "{leanrank, 1 thread|× scikit-learn} ×",
     ),
-    "RankSVM on OHSUMED to 1e-6: scikit-learn's `LinearSVC` on listed pairs ÷ ours": (
+    "Reading 200 MB of LETOR text: scikit-learn ÷ XGBoost": (
+        "loading",
+        "{XGBoost DMatrix|× scikit-learn} ×",
+    ),
+    "Domination Rank on MQ2008 to 1e-6: the paper's algorithm ÷ Newton": (
+        "domination-paper",
+        "{MQ2008 & 0.01|ratio, paper}",
+    ),
+    "RankSVM on OHSUMED to 1e-6: `LinearSVC` on listed pairs ÷ ours": (
         "pairwise-expanded",
         "{OHSUMED & 0.001 & 1e-06|times} ×",
     ),
@@ -308,25 +330,34 @@ HEADLINES = {
         "{pahikkala2010|result}",
     ),
 }
-"""The figures of the README: what, from which file, and which cells, as {row|column}."""
+"""Other figures of the README: what, from which file, and which cells, as {row|column}."""
 HOLE = re.compile(r"\{([^|{}]+)\|([^{}]+)\}")
 
 
+def large(which: str) -> str:
+    """Write the table of a large set, one row per system."""
+    rows = []
+    for truth, contestants in LARGE.items():
+        for at, (contestant, (name, row, columns)) in enumerate(contestants.items()):
+            record = load_figures(name)
+            figures = [_cell(record, row, column) for column in columns]
+            once = ("", "") if at else (truth, _by(record))
+            rows.append([once[0], contestant, *figures, once[1]])
+    return table(("truth", "system", "time to fit", "NDCG@10", "measured by"), rows)
+
+
 def headlines(which: str) -> str:
-    """Write the table of the README, as far as its figures have been measured."""
+    """Write the other figures of the README, as far as its figures have been measured."""
     rows = []
     for what, (name, cells) in HEADLINES.items():
         if (DOCS / "figures" / f"{name}.json").exists():
             record = load_figures(name)
-            rows.append(
-                [
-                    _with_cells(what, record),
-                    _with_cells(cells, record),
-                    f"`{record['command']}`",
-                    f"`{record['commit']}`",
-                ]
-            )
-    return table(("what", "figure", "command", "commit"), rows)
+            rows.append([what, _with_cells(cells, record), _by(record)])
+    return table(("what", "figure", "measured by"), rows)
+
+
+def _by(record: dict[str, Any]) -> str:
+    return f"`{record['command'].removeprefix('python -m benchmarks ')}`, `{record['commit']}`"
 
 
 FRONT = ("LeanRanker", "LightGBM", "additive LightGBM", "XGBoost", "CatBoost", "best single")
@@ -339,7 +370,11 @@ def front(set_name: str) -> str:
         return f"Not measured for this version yet: `{_command('leaderboard')}`."
     record = load_figures("leaderboard")
     each = next(one for one in record["tables"] if one["title"].startswith(set_name))
-    rows = [row for row in each["rows"] if row["system"].startswith(FRONT)]
+    rows = [
+        {key: cell for key, cell in row.items() if "−" not in key}
+        for row in each["rows"]
+        if row["system"].startswith(FRONT)
+    ]
     about = (
         f"{each['title']}. p: paired test of NDCG@10 against `LeanRanker()`. Seconds are processor "
         f"time and include choosing: trees have twelve settings. `{record['command']}`, commit "
@@ -501,8 +536,8 @@ def _output(data: dict[str, Any]) -> str:
 KINDS = {
     kind.__name__: kind
     for kind in (
-        system, parameters, systems, all_figures, figures, front, headlines, comparison, compared,
-        decision, notebook,
+        system, parameters, systems, all_figures, figures, front, large, headlines, comparison,
+        compared, decision, notebook,
     )
 }  # fmt: skip
 
