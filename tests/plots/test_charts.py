@@ -173,6 +173,9 @@ def test_a_learning_curve_finds_its_axes():
     assert [row["at"] for row in rows] == [1, 2, 3, 4, 5]
     assert {row["measure"] for row in rows} == {"ndcg@10"}
     checked(plots.learning_curve(history))
+    flat = plots.learning_curve([{"round": at, "ndcg@10": 0.7077} for at in (1, 2)])
+    low, high = flat.to_dict()["encoding"]["y"]["scale"]["domain"]
+    assert low < 0.7077 < high  # no axis with one tick that says 1
     assert history_rows([{"objective": 2.0}, {"objective": 1.0}])[1][1]["at"] == 2
     for bad in ([], [{"note": "x"}]):
         with pytest.raises(InputError, match="the history"):

@@ -37,6 +37,15 @@ def test_contents_are_json(contents):
     assert json.loads(json.dumps(contents, allow_nan=False)) == contents
 
 
+def test_queries_that_judge_have_a_value(study):
+    values = study.chosen.values[study.measure].copy()
+    values[:3] = np.nan  # documents of one label
+    chosen = replace(study.chosen, values={study.measure: values}, training_values={})
+    said = replace(study, chosen=chosen).judged_on
+    n_judged = np.count_nonzero(~np.isnan(values))
+    assert said.startswith(f"Judged on {n_judged} queries of the validation part.")
+
+
 def test_headlines_are_the_measures(contents, study):
     one, test = study
     shown = contents["models"][contents["chosen"]]

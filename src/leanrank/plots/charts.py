@@ -254,12 +254,16 @@ def learning_curve(
     across, rows = history_rows(history)
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
     several = len({row["measure"] for row in rows}) > 1
+    ends = [extreme(row["value"] for row in rows) for extreme in (min, max)]
+    if ends[0] == ends[1]:  # a flat line gets an axis with more than one tick
+        ends = [ends[0] - 0.01, ends[1] + 0.01]
+    scale = alt.Scale(zero=False, domain=ends, nice=True)
     chart = (
         alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)
         .encode(
             x=alt.X("at:Q", title=across, axis=axis, scale=alt.Scale(nice=False, zero=False)),
-            y=alt.Y("value:Q", title=head(rows[0]["measure"]), scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title=head(rows[0]["measure"]), scale=scale),
             strokeDash=alt.StrokeDash("measure:N", legend=alt.Legend() if several else None),
             tooltip=tips("measure:N -", "value:Q .4f", f"at:Q - {across}"),
         )

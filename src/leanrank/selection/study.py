@@ -148,13 +148,13 @@ class Study:
     @property
     def judged_on(self) -> str:
         """Sentences on the held-out queries, the best model of any size, and LeanRanker's best."""
-        said = "Judged on " + counted(self.validation.n_queries, "query", "queries")
+        said = "Judged on " + _judged(self.chosen.values[self.measure])
         if self.validation is self.training:
             said += ", each by a model that was fitted without it."
         elif self.measure in self.chosen.training_values:
-            n_training = counted(self.training.n_queries, "training query", "training queries")
-            said += f" of the validation part and on {n_training}, each of these by a model that "
-            said += "was fitted without it."
+            n_training = _judged(self.chosen.training_values[self.measure])
+            said += f" of the validation part and on {n_training} of the training part, each of "
+            said += "these by a model that was fitted without it."
         else:
             said += " of the validation part."
         if self.leanness is not None:
@@ -197,3 +197,8 @@ class Study:
             rows.append(["→ " * (one is self.chosen) + one.name, f"{one.n_features}", *shown])
         note = f"{len(self.candidates)} candidates, the front by {self.choose_by}, → the chosen one"
         return html_table("Study", note, ["model", "features", *heads], rows)
+
+
+def _judged(values: FloatArray) -> str:
+    """Count the queries that have a value: one with a single label has none."""
+    return counted(int(np.count_nonzero(~np.isnan(values))), "query", "queries")
