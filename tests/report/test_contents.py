@@ -38,6 +38,7 @@ def test_contents_are_json(contents):
 
 
 def test_queries_that_judge_have_a_value(study):
+    study, _ = study
     values = study.chosen.values[study.measure].copy()
     values[:3] = np.nan  # documents of one label
     chosen = replace(study.chosen, values={study.measure: values}, training_values={})
