@@ -53,7 +53,7 @@ MIN_EFFECTIVE = 100.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean per list with its standard error and 95 % interval, from the normal distribution."""
+    """A mean per list with its standard error and 95% interval, from the normal distribution."""
 
     value: float
     error: float

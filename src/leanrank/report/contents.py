@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -30,7 +29,7 @@ from leanrank.plots.parts import (
 from leanrank.plots.term_charts import level_parts, one_table, surface_panels, surface_parts
 from leanrank.rankers.inputs import as_data
 from leanrank.report.data_checks import check_data
-from leanrank.report.page import make_page
+from leanrank.report.page import make_page, today
 from leanrank.report.queries import query_details
 from leanrank.report.studies import fit_baselines, is_on_path, known_path, measure_baselines
 from leanrank.selection.candidate import Candidate
@@ -127,7 +126,7 @@ def report_contents(
         judging["test"] = values[measure]
     return {
         "title": title or "Ranking report",
-        "made": {"version": __version__, "date": _today(), "command": command},
+        "made": {"version": __version__, "date": today(), "command": command},
         "measure": measure,
         "measures": [name for name in measures if name in study.chosen.values],
         "titles": {name: head(name) for name in measures},
@@ -232,12 +231,6 @@ def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str,
 def _headline(values: Values) -> dict[str, list[float | None]]:
     """Return the mean of each measure and its interval."""
     return {name: summary(each) for name, each in values.items() if not np.isnan(each).all()}
-
-
-def _today() -> str:
-    """Return the date, or that of ``SOURCE_DATE_EPOCH`` where pages are to be the same bytes."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return time.strftime("%Y-%m-%d", time.gmtime(int(given) if given.isdigit() else None))
 
 
 def _data_summary(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -99,7 +101,13 @@ def static_page(title: str, lead: str, body: str) -> str:
     """Return a page without a script as text; ``body`` is HTML."""
     parts = {"TITLE": escape(title), "LEAD": escape(lead), "BODY": body}
     style, version = asset("page.css"), escape(__version__)
-    return _filled("plain.html", {**parts, "STYLE": style, "VERSION": version})
+    return _filled("plain.html", {**parts, "STYLE": style, "VERSION": version, "DATE": today()})
+
+
+def today() -> str:
+    """Return the date, or that of ``SOURCE_DATE_EPOCH`` where pages are to be the same bytes."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return time.strftime("%Y-%m-%d", time.gmtime(int(given) if given.isdigit() else None))
 
 
 def figures_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

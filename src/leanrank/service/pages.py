@@ -57,7 +57,7 @@ def diff_sections(found: Diff) -> list[Section]:
         Section("What would change?", found.verdict),
         Section(
             "Is it better?",
-            heads=("", "old", "new", "change", "95 % interval", "p", "won:lost"),
+            heads=("", "old", "new", "change", "95% interval", "p", "won:lost"),
             rows=measures,
             note="p: paired randomisation test."
             + " Clicks are per list, by each estimator." * found.clicked,
@@ -129,7 +129,7 @@ def check_sections(found: Check) -> list[Section]:
             rows=measures,
             note="Then: on held-out queries when the model was trained. p: of a fall, one-sided.",
         ),
-        Section("How many clicks?", heads=("per list", "clicks", "95 % interval"), rows=clicks),
+        Section("How many clicks?", heads=("per list", "clicks", "95% interval"), rows=clicks),
     ]
     if (bound := found.bound) is not None:
         says = f"{found.refit_text}. " if found.alarms else ""  # else the verdict says it
@@ -172,7 +172,7 @@ def write_page(found: Diff | Check, path: str | os.PathLike[str], title: str) ->
 def _section(one: Section, body: str = "") -> str:
     """Write a section as HTML."""
     if one.text:
-        body += f"<p>{escape(one.text)}</p>"
+        body += f"<p>{escape(one.text[:1].upper() + one.text[1:].removesuffix('.'))}.</p>"
     if one.items:
         body += "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in one.items) + "</ul>"
     if one.rows:
