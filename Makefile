@@ -69,12 +69,15 @@ docs: $(DOCS)/.docs
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
 
-# One folder per minor version on the branch gh-pages, which opens at the last release; needs the right to push.
+# One folder per minor version on the branch gh-pages, which opens at the last release; needs the right to push
+# (PUSH= commits to the branch here instead). mike calls mkdocs by its name.
+PUSH ?= --push
+MIKE = NO_MKDOCS_2_WARNING=1 PATH="$(abspath $(DOCS))/bin:$$PATH" $(DOCS)/bin/mike
 docs-publish: $(DOCS)/.docs
 	$(DOCS)/bin/python $(PIP_INSTALL) mike
-	$(DOCS)/bin/mike deploy --push --update-aliases \
+	$(MIKE) deploy $(PUSH) --update-aliases \
 	    $(if $(filter dev,$(VERSION)),dev,$(basename $(VERSION:v%=%)) latest)
-	$(if $(filter dev,$(VERSION)),,$(DOCS)/bin/mike set-default --push latest)
+	$(if $(filter dev,$(VERSION)),,$(MIKE) set-default $(PUSH) latest)
 
 dist: $(DIST)/.dist
 	$(DIST)/bin/python scripts/check_dist.py $(addprefix --tag ,$(TAG))
