@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
+from leanrank.errors import InputError
 from leanrank.model import Line, Model, load_model
 
 FILE = Path(os.environ.get("MODEL", "model.json"))
@@ -30,7 +31,10 @@ class Request(BaseModel):
 def rank(request: Request) -> list[dict]:
     names = model.feature_names
     rows = [[doc.get(name) for name in names] for doc in request.documents.values()]
-    scores = model.predict(np.array(rows, dtype=float))
+    try:
+        scores = model.predict(np.array(rows, dtype=float))
+    except InputError as error:  # a gap where the model knows none
+        raise HTTPException(422, str(error)) from error
     order = np.argsort(-scores, kind="stable")
     keys = list(request.documents)
     return [{"document": keys[at], "score": float(scores[at])} for at in order]

@@ -1,6 +1,9 @@
 """The programs in ``examples`` run, are short, and show what they say."""
 
+import asyncio
+import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +54,32 @@ def test_the_notebook_runs():
     nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
     outputs = [one for cell in notebook.cells for one in cell.get("outputs", []) if "data" in one]
     assert sum("image/svg+xml" in one["data"] for one in outputs) == 4
+
+
+def test_the_handler_answers_over_http(monkeypatch, tmp_path):
+    pytest.importorskip("fastapi")
+    monkeypatch.chdir(tmp_path)  # where it writes its stand-in of a model
+    app = runpy.run_path(str(EXAMPLES / "serve.py"))["app"]
+
+    def post(documents):
+        body, sent = json.dumps({"documents": documents}).encode(), []
+        scope = {
+            "type": "http", "method": "POST", "path": "/rank", "query_string": b"",
+            "headers": [(b"content-type", b"application/json")],
+        }  # fmt: skip
+
+        async def receive():
+            return {"type": "http.request", "body": body}
+
+        async def send(message):
+            sent.append(message)
+
+        asyncio.run(app(scope, receive, send))
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    status, found = post({"a": {"bm25": 2, "age_days": 1}, "b": {"bm25": 3.0, "age_days": 1}})
+    assert (status, [each["document"] for each in found]) == (200, ["b", "a"])
+    assert found[0]["score"] == 0.5 * 3.0 - 0.25
+    status, found = post({"a": {"bm25": 2.0, "age_days": None}})
+    assert status == 422
+    assert "age_days" in found["detail"]
