@@ -70,11 +70,9 @@ def plot(thing: Any, data: Any = None, **options: Any) -> Any:
         return coefficient_path(thing, **options)
     model = thing.to_model() if hasattr(thing, "to_model") else thing
     if isinstance(model, Model):
-        if not model.is_linear:
-            return curves(model, data, **options)
-        if data is None:
+        if model.is_linear and data is None:
             raise InputError("a model is drawn on documents: give a RankingData as data=")
-        return features(model, data, **options)
+        return (features if model.is_linear else curves)(model, data, **options)
     if isinstance(thing, Sequence) and thing and isinstance(thing[0], dict):
         return learning_curve(thing, **options)
     raise InputError(
@@ -254,10 +252,9 @@ def learning_curve(
     across, rows = history_rows(history)
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
     several = len({row["measure"] for row in rows}) > 1
-    ends = [extreme(row["value"] for row in rows) for extreme in (min, max)]
-    if ends[0] == ends[1]:  # a flat line gets an axis with more than one tick
-        ends = [ends[0] - 0.01, ends[1] + 0.01]
-    scale = alt.Scale(zero=False, domain=ends, nice=True)
+    low, high = (end(row["value"] for row in rows) for end in (min, max))
+    room = 0.0 if low < high else 0.01  # a flat line, too, gets more than one tick
+    scale = alt.Scale(zero=False, domain=[low - room, high + room], nice=True)
     chart = (
         alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)

@@ -77,8 +77,7 @@ def write_report(
     files : mapping of str to str, optional
         The file of each part of the data: "training", "validation", "test".
     """
-    contents = report_contents(study, test=test, title=title, command=command, files=files)
-    page = make_page(contents)
+    page = make_page(report_contents(study, test=test, title=title, command=command, files=files))
     with atomic_write(path) as stream:
         stream.write(page)
 
