@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leanrank.metrics import CONVENTIONS, evaluate
-from leanrank.metrics._order import sort_descending
+from leanrank._score_order import sort_descending
 
 LIST_MEASURES = [
     "ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "dcg", "dcg@2", "mean_ndcg", "map", "map@2",

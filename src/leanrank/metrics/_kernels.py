@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._jit import kernel
+from leanrank._score_order import sort_descending
 from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics import _list_measures, _pair_measures
 from leanrank.metrics._inputs import FEW_LEVELS
-from leanrank.metrics._order import sort_descending
 from leanrank.metrics.measures import (
     ALL_PAIRS_ERROR,
     AP,
