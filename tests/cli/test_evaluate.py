@@ -170,6 +170,7 @@ def test_a_model_is_judged_from_a_click_log(run, served):
     ("words", "message"),
     [
         ((), "give DATA and SCORES, or --clicks LOG and --policy MODEL"),
+        (("test.txt", "scores.txt", "--depth", "5"), "--depth and --discount need --clicks LOG"),
         (("--clicks", "log.parquet"), "--clicks LOG and --policy MODEL go together"),
         (("test.txt",), "give DATA and SCORES"),
         (("--clicks", "-", "--policy", "-"), "standard input (-) can be read only once"),

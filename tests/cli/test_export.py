@@ -54,9 +54,9 @@ def test_names_and_shifts(run, model, files):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n", "map.csv, line 1: the header must have feature and name"),
-        ("feature,name\nspam,\n", "map.csv, line 2: feature 'spam' has no name, or two"),
-        ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: feature 'spam' has no name, or two"),
+        ("a,b\n", "map.csv, line 1: the header needs the columns feature and name"),
+        ("feature,name\nspam,\n", "map.csv, line 2: feature 'spam' needs one name"),
+        ("feature,name\nspam,x\nspam,y\n", "map.csv, line 3: feature 'spam' needs one name"),
         ("feature,name,shift\nspam,x,1e999\n", "line 2: the shift '1e999' is not a finite number"),
     ],
 )

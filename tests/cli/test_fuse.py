@@ -64,7 +64,7 @@ def test_a_pipeline_for_each_type_of_query(run, runs):
     assert all("phase_results_processors" in each for each in pipelines.values())
     ran = run(*WORDS, "--baseline", "bm25")
     assert ran.code == 2
-    assert "--baseline bm25: write a name and a number" in ran.err
+    assert "--baseline bm25: write NAME=VALUE" in ran.err
 
 
 def test_plain_weights_and_json_are_the_same(run, runs):

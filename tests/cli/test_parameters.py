@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from leanrank.cli.options import parse_parameters, parse_value
+from leanrank.cli.options import parse_fill, parse_parameters, parse_value
 from leanrank.errors import InputError
 
 NO_OBJECT = ' is not a JSON object: write {"NAME": VALUE, …}'
@@ -63,8 +63,8 @@ def test_a_value_may_hold_an_equals_sign():
         (["alpha=" + 20_000 * '{"a":'], 8 * '{"a":' + NO_OBJECT),
         (["alhpa=1"], "RankRLS has no parameter 'alhpa': did you mean 'alpha'?"),
         (["zzz=1"], "RankRLS has no parameter 'zzz': choose from alpha, max_iter, normalize"),
-        (["alpha"], "-p alpha: write NAME=VALUE, such as -p alpha=…"),
-        (["=1"], "-p =1: write NAME=VALUE, such as -p alpha=…"),
+        (["alpha"], "-p alpha: write NAME=VALUE"),
+        (["=1"], "-p =1: write NAME=VALUE"),
         (["alpha=1", "alpha=2"], "-p alpha=… is given twice: give it once"),
     ],
 )
@@ -83,3 +83,15 @@ def test_a_switch_is_true_or_false(word):
 def test_a_number_of_thousands_of_digits_is_read_as_real():
     assert parse_value("9" * 5000) == float("inf")
     assert parse_value("9" * 30) == 10**30 - 1
+
+
+@pytest.mark.parametrize("words", [["1", "2"], ["a=1", "a=2"], ["1", "a=2"]])
+def test_a_feature_has_one_fill_value(words):
+    with pytest.raises(InputError, match="^--fill "):
+        parse_fill(words)
+
+
+def test_fill_values_of_all_features_or_by_name():
+    assert parse_fill(None) is None
+    assert parse_fill(["median"]) == "median"
+    assert parse_fill(["a=1", "b=median"]) == {"a": "1", "b": "median"}

@@ -25,7 +25,7 @@ def data():
 def test_values_beside_contributions(model, data):
     found = explain_query(model, "a", data)
     # rows of query a: scores 1 − 0.1 + 0.5, 0.25, 2 − 3 + 1
-    assert found.told.scores.tolist() == pytest.approx([1.4, 0.25, 0.0])
+    assert found.explanation.scores.tolist() == pytest.approx([1.4, 0.25, 0.0])
     assert found.order.tolist() == [0, 1, 2]
     told = found.to_dict()
     assert [each["label"] for each in told["documents"]] == [1.0, 0.0, None]

@@ -1,10 +1,10 @@
-"""The command line: one command per file. Heavy imports wait inside the commands."""
+"""The command line. Heavy modules are imported inside the commands."""
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # typing's own would import it, before an interrupt can be caught
+TYPE_CHECKING = False  # importing typing takes time in which Ctrl-C is not caught
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; an interrupted import is no traceback."""
+    """Run the command line and return its exit code; Ctrl-C shows no traceback, also in imports."""
     try:
         from leanrank.cli.entry import main as run
 
         return run(argv)
-    except KeyboardInterrupt:  # as entry.main says it, which may not be there yet
+    except KeyboardInterrupt:  # while entry is imported, which handles it from then on
         print("leanrank: interrupted", file=sys.stderr, flush=True)
         return 130

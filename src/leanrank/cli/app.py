@@ -1,7 +1,7 @@
-"""The commands, put together.
+"""The application: its commands and their summaries.
 
-Building a command costs milliseconds (its options are read from its signature), so only the one
-that was asked for is built; the others stand in the list of commands by name and summary.
+Building a command takes milliseconds (its options are read from its signature), so only the command
+that runs is built. The others are listed by name and summary.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ COMMANDS = {
     "tune": "Search for the best model within your limits.",
     "compare": "Compare all systems on the same data.",
     "systems": "List available systems, or the parameters of one.",
-    "report": "Write a page about a model, others and the data.",
-    "explain": "Show why documents stand where they stand.",
+    "report": "Write a page about a model and its data.",
+    "explain": "Show what the scores of a query's documents are made of.",
     "diff": "Show what a new model would change.",
     "check": "Check whether a model is still right for today's documents.",
     "judge-next": "Choose the documents whose judgment would help most.",
@@ -35,9 +35,9 @@ COMMANDS = {
     "export": "Write a model for an engine, a database or a program.",
     "verify": "Check that an engine computes the scores of a model.",
     "convert": "Write data in another format.",
-    "warmup": "Compile now what a first run would compile.",
+    "warmup": "Compile in advance what a first run would compile.",
 }
-"""Each command is the function of its name in the module of its name here, or in one of these."""
+"""The commands. Each is the function of its name in the module of that name or of ``MODULES``."""
 
 MODULES = {
     **dict.fromkeys(("explain", "diff", "check", "judge-next"), "service"),
@@ -60,13 +60,13 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     completing = "_LEANRANK_COMPLETE" in os.environ
     for name, summary in COMMANDS.items():
-        function = _load(name) if completing or name == chosen else _not_asked_for
+        function = _load(name) if completing or name == chosen else _not_built
         app.command(name, short_help=summary)(function)
     return app
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"leanrank {__version__}")
         raise typer.Exit
 
@@ -80,12 +80,12 @@ def leanrank(
         ),
     ] = False,
     debug: Annotated[
-        bool, Option("--debug", help="Show tracebacks; also LEANRANK_DEBUG=1.")
+        bool, Option("--debug", help="Show tracebacks of errors; as LEANRANK_DEBUG=1.")
     ] = False,
 ) -> None:
     """Learn small, fast, readable ranking functions, and put them to work.
 
-    Files in, files out, - for standard streams.
+    Commands read and write files; - is standard input or output.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
@@ -97,5 +97,5 @@ def _load(name: str) -> Callable[..., Any]:
     return explained(getattr(module, name.replace("-", "_")))
 
 
-def _not_asked_for() -> None:
+def _not_built() -> None:
     raise AssertionError("a command that was not built cannot be run")

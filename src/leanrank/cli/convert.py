@@ -1,4 +1,4 @@
-"""``leanrank convert`` and ``join``: data in another format, and data from logs and judgments."""
+"""``leanrank convert`` and ``leanrank join``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def convert(
 ) -> None:
     """Write data in another format, by default the one that OUT's suffix names.
 
-    Other commands map a .arrow file instead of reading it, so data may be larger than memory.
-    It is written in bounded memory; the rows of a query must be together in IN, which may be a
-    pattern such as 'part-*.parquet'.
+    Write .arrow for data larger than memory: other commands map such a file instead of reading it.
+    The rows of a query must then be together in IN, which may be a pattern such as
+    'part-*.parquet'.
 
     IN may also be a click log: a directory with OpenSearch's ubi_queries and ubi_events, or a
-    JSON file of Metarank's events; OUT is then a table with one row per document shown.
+    JSON file of Metarank's events. OUT is then a table with one row per document shown.
 
     For example: leanrank convert train.txt.gz train.parquet
 
@@ -80,7 +80,7 @@ def _print_written(summary: str, target: str) -> None:
 
 
 def source_files(source: str) -> list[str]:
-    """Return the files that a source is read from: one, or those of a directory or a pattern."""
+    """Return the file, or the files of a directory or of a pattern."""
     path = Path(source)
     if path.is_dir():
         return [str(file) for file in path.iterdir()]
@@ -117,7 +117,7 @@ def join(
     Parameters
     ----------
     features : LOG
-        Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): JSON, a
+        Feature log of Elasticsearch or OpenSearch LTR (_ltrlog) or Solr ([features]): JSON, one
         record per line, or a directory; or data with document ids.
     judgments : FILE
         Quepid CSV, workbench JSON of OpenSearch, or TREC qrels.
@@ -128,7 +128,7 @@ def join(
     document_field : PATH
         Field of a hit that holds the document id.
     fill : VALUE
-        Replacement for missing values.
+        Value for missing features.
     unjudged : LABEL
         Label for logged documents without a judgment. [default: leave them out]
     judgment_format : NAME

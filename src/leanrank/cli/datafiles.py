@@ -1,4 +1,4 @@
-"""Files of a command: what is read and how, where results go, and scores."""
+"""Files of a command: checks before the work, reading data, and files of scores."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def check_files(
     page: str | None = None,
     json: bool = False,
 ) -> None:
-    """Check before any work that data can be read and results written, with no file used twice.
+    """Check before any work that results can be written and that no file is used twice.
 
-    ``page`` is a result that needs the packages of a report. With ``json``, no result may go to
-    standard output as well.
+    ``page`` is a result that needs the packages of a report. With ``json``, no other result may go
+    to standard output.
     """
     if sum(path == "-" for path in read) > 1:
         raise InputError("standard input (-) can be read only once: give a file for the other")
@@ -41,18 +41,18 @@ def check_files(
         if path in ("-", os.devnull):
             continue
         check_name(path)
-        folder, place = Path(path).parent, os.path.realpath(path)
+        folder, real = Path(path).parent, os.path.realpath(path)
         if not folder.is_dir():
             raise FileError(f"{path}: the directory {folder} does not exist: create it first")
         if Path(path).is_dir():
             raise FileError(f"{path} is a directory: give the name of a file")
         if not os.access(folder, os.W_OK):
             raise FileError(f"{path}: the directory {folder} is not writable: choose another")
-        if place in sources:
+        if real in sources:
             raise InputError(f"{path} is read, and would be overwritten: write to another file")
-        if place in results:
+        if real in results:
             raise InputError(f"{path} is given for two results: write them to two files")
-        results.add(place)
+        results.add(real)
     if page is not None:
         from leanrank.report.page import chart_library
 
@@ -75,11 +75,12 @@ def read_data(
     path, format : str
         As ``leanrank.data.load`` takes them.
     given : sequence of str
-        ``name=value`` words of ``--read``.
+        ``NAME=VALUE`` words of ``--read``.
     n_features : int, optional
-        The width that text must get: its last features may be zero in every line.
+        The number of features of a text, whose last ones may be zero in every line.
     model : Model, optional
-        What the data are read for: its width, and of a table only the features that it names.
+        The model that reads the data. Texts get its number of features; of a table, only features
+        that it names are read.
     optional : sequence of str
         What the data may lack: label, qid.
     """
@@ -104,10 +105,10 @@ def read_documents(
     *,
     typed: bool = False,
 ) -> tuple[Any, ...]:
-    """Read what models are compared or checked on: documents with or without labels, or a log.
+    """Return the documents, or the click log, on which models are compared or checked.
 
-    A table with a category of texts is returned as a frame, its labels and its queries; ``typed``,
-    every table is.
+    A table in which a model reads a category of texts is returned as a frame, its labels and its
+    queries; with ``typed``, every table is.
     """
     from leanrank.data import read_clicks
     from leanrank.data.formats import format_name
@@ -125,7 +126,7 @@ def read_documents(
         elif format is not None or read:
             raise InputError(
                 "with --clicks a table of features has the columns query and document, and its "
-                "suffix says what it is: leave --format and --read out"
+                "suffix names its format: leave --format and --read out"
             )
         return (read_clicks(clicks, features, propensity="propensity", keep_unshown=True),)
     if data is None:
@@ -156,9 +157,9 @@ def _text_features(model: Model) -> set[str]:
 def read_options(
     path: str, format: str | None, given: Sequence[str] | None, **more: Any
 ) -> dict[str, Any]:
-    """Return the ``name=value`` words of ``--read`` as options of ``leanrank.data.load``.
+    """Return the ``NAME=VALUE`` words of ``--read`` as options of ``leanrank.data.load``.
 
-    ``more`` are options that the command knows beside those of the format, with their defaults.
+    ``more`` are further options of the command with their defaults.
     """
     from leanrank.data.formats import format_name
 

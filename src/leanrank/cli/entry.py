@@ -1,6 +1,7 @@
-"""From arguments to an exit code: 0 done, 1 failed, 2 bad input or usage, 130 interrupted.
+"""Running a command: arguments in, an exit code out. Errors are one sentence on standard error.
 
-Whatever goes wrong is one sentence on standard error; ``--debug`` shows the traceback as well.
+Exit codes are 0 for success, 1 for failure, 2 for bad input or usage, 130 for an interruption.
+``--debug`` shows tracebacks as well.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ _typed: list[str] = []
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and give its exit code."""
+    """Run the command line and return its exit code."""
     return run_app(_leanrank, argv, name="leanrank")
 
 
 def run_app(make_app: Callable[[list[str]], Any], argv: Sequence[str] | None, *, name: str) -> int:
-    """Run the application that ``make_app`` returns for the arguments, and give its exit code."""
-    # Imports make many objects that stay; by default Python searches them for garbage every 700.
+    """Run the application that ``make_app`` returns for the arguments; return its exit code."""
+    # Imports make many lasting objects; by default Python searches them for garbage every 700.
     gc.set_threshold(10_000, 10, 10)
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that lacks a character shows another
+        if hasattr(stream, "reconfigure"):  # a character that the terminal lacks becomes "?"
             stream.reconfigure(errors="replace")
     with warnings.catch_warnings(), _late_interrupts() as lost:
         warnings.simplefilter("always", LeanrankWarning)
@@ -69,7 +70,8 @@ def run_app(make_app: Callable[[list[str]], Any], argv: Sequence[str] | None, *,
 def _late_interrupts() -> Iterator[list[Timer]]:
     """Raise a Ctrl-C again that Python could not raise, as in a callback of the compiler.
 
-    The compiler may fail first because of it: then the list that is yielded is not empty.
+    The compiler may fail first because of it. The list that is yielded is empty unless this
+    happened.
     """
     lost: list[Timer] = []
     before = sys.unraisablehook
@@ -99,13 +101,13 @@ def _leanrank(arguments: list[str]) -> Any:
 def _run(app: Any, arguments: list[str], name: str) -> int:
     try:
         code = app(args=arguments, prog_name=name, standalone_mode=False)
-    except SystemExit as leaving:  # what typer does when the reader of a pipe has gone
-        code = leaving.code
+    except SystemExit as error:  # typer's answer to a closed pipe
+        code = error.code
     return code if isinstance(code, int) else DONE
 
 
 def _take_debug(argv: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the words without ``--debug``, which may stand anywhere, and whether it was there."""
+    """Return the arguments without ``--debug``, which may be anywhere, and whether it is set."""
     words = list(argv)
     end = words.index("--") if "--" in words else len(words)
     head = [word for word in words[:end] if word != "--debug"]
@@ -128,8 +130,8 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, MemoryError):
         say("error: there is not enough memory for this data")
     elif isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        say(f"error: {one_line(f'{place}{error.strerror or error}')}")
+        name = f"{error.filename}: " if error.filename else ""
+        say(f"error: {one_line(f'{name}{error.strerror or error}')}")
     else:
         say(
             f"error: unexpected {type(error).__name__}: {one_line(str(error))} "
@@ -139,7 +141,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _usage(error: Any, context: Any) -> str:
-    """Describe a usage error; of options, only one that is nearly the same is proposed."""
+    """Describe a usage error; for an unknown option, propose one of nearly the same name."""
     name = getattr(error, "option_name", "")
     if not (name and hasattr(error, "possibilities")):
         return str(error.format_message())
@@ -161,7 +163,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 
 def command_line() -> str:
-    """Return the command that runs, as it can be typed again."""
+    """Return the running command as a line for a shell."""
     return shlex.join(_typed)
 
 
@@ -174,7 +176,7 @@ def say(sentence: str) -> None:
 
 
 def _silence(stream: Any) -> None:
-    """Discard what is left in a buffer, so that the interpreter exits without an error."""
+    """Discard the rest of a buffer, so that the interpreter exits without an error."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
@@ -182,9 +184,9 @@ def _silence(stream: Any) -> None:
 
 
 def in_options(message: str) -> str:
-    """Return a message of the library with the arguments that it quotes as options.
+    """Return a message of the library in which quoted arguments are replaced by options.
 
-    The library quotes what a caller may write in backquotes, as in ``label='grade'`` between them.
+    The library quotes arguments in backquotes.
 
     >>> in_options("name the right one with `label=…`, or `label=None` if there is none")
     'name the right one with `--read label=…`, or `--read label=none` if there is none'

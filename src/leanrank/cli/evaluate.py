@@ -1,4 +1,4 @@
-"""``leanrank predict``, ``evaluate`` and ``compare``: scores, how well they rank, many systems."""
+"""``leanrank predict``, ``evaluate`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def predict(
     read: list[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Score documents: one number per line, in the file's order. Labels are not needed.
+    """Write the score of each document, one number per line, in the order of the data.
+
+    Labels are not needed.
 
     For example: leanrank predict m.json test.txt -o scores.txt
 
@@ -85,19 +87,21 @@ def evaluate(
     per_query : FILE
         Write the values of each query as CSV.
     baseline : SCORES
-        Other scores of DATA: test whether SCORES are better.
+        Other scores for DATA, to test whether SCORES are better.
     clicks : LOG
         Instead of SCORES: a table of served lists with the columns session, query, document,
-        position, clicked and propensity. DATA has the features of all documents; without it they
-        are the log's other columns.
+        position, clicked and propensity. DATA has the features of all documents; without it, the
+        other columns of the log are the features.
     policy : MODEL
-        The model whose clicks are estimated from --clicks.
+        Model whose clicks are estimated, with --clicks.
     depth : N >= 1
         Number of ranks to count, with --clicks.
     discount : KIND
         Weight of a click, with --clicks. none: 1; log: 1/log2(1 + rank).
     """
     if clicks is None and policy is None:
+        if (depth, discount) != (10, "none"):
+            raise InputError("--depth and --discount need --clicks LOG: leave them out")
         if data is None or scores is None:
             raise InputError("give DATA and SCORES, or --clicks LOG and --policy MODEL")
         _judge(SimpleNamespace(**locals()))
@@ -124,7 +128,7 @@ def _judge(request: SimpleNamespace) -> None:
 
         def measured(path: str) -> Evaluation:
             values = read_scores(path, len(judged), "<stdin>" if data == "-" else data)
-            if judged.order is not None:  # the file's order to that of the grouped queries
+            if judged.order is not None:  # from the order of the file to that of the queries
                 values = values[judged.order]
             return measure(judged, values, **how)
 
@@ -201,8 +205,8 @@ def _write_per_query(result: Evaluation, path: str) -> None:
             writer.writerow([query, *("" if value != value else repr(value) for value in values)])
 
 
-WHOLE = 112
-"""Columns that a table of all figures takes."""
+WIDE = 112
+"""Width of a terminal that shows a table of all figures."""
 
 
 def compare(
@@ -229,9 +233,9 @@ def compare(
     train : TRAIN
         Training data.
     vali : VALI
-        Data to choose parameters on.
+        Validation data, on which parameters are chosen.
     test : TEST
-        Data to measure on.
+        Test data, on which the systems are measured.
     systems : LIST
         Systems to compare. [default: all]
     choose_by : MEASURE
@@ -283,7 +287,7 @@ def _systems(given: str | None) -> tuple[list[str], list[str]]:
 
 
 def _print_set(console: Any, one: ComparedSet) -> None:
-    """Print what was measured on a set: one table, or two where that is too wide."""
+    """Print what was measured on a set as one table, or as two on a narrow terminal."""
     from leanrank.selection.compare import legend
 
     measured = [outcome for outcome in one.outcomes if outcome.per_query]  # some may have failed
@@ -292,7 +296,7 @@ def _print_set(console: Any, one: ComparedSet) -> None:
     heads, *rows = one.table("{}*")
     heads = [text.replace("NDCG@", "N@") for text in heads]
     n = 1 + len(one.measures)
-    for part in [slice(1, None)] if console.width >= WHOLE else [slice(1, n), slice(n, None)]:
+    for part in [slice(1, None)] if console.width >= WIDE else [slice(1, n), slice(n, None)]:
         shown = [[row[0], *row[part]] for row in rows]
         console.print(screen.plain_table("", *heads[part], rows=shown))
     console.print(f"*: the best. {legend(one)}", style="dim")

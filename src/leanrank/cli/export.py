@@ -1,4 +1,4 @@
-"""``leanrank export`` and ``verify``: a model for the system that computes rankings."""
+"""``leanrank export`` and ``leanrank verify``."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def export(
     model : MODEL
         A model file, or -.
     to : -t TARGET
-        Where to; see --list.
+        Target to write for; see --list.
     output : -o FILE
-        Where to write it, or -.
+        Where to write the export, or -.
     top : K >= 1
-        Documents a request asks for.
+        Number of documents that a request returns.
     data : FILE
-        Typical documents: the range of straight lines in trees, a constant that makes scores
-        positive in the plugins, and which columns are boolean, for sql:postgres.
+        Typical documents: trees take the range of straight lines from them, plugins a constant that
+        makes scores positive, and sql:postgres which columns are boolean.
     expression_only :
-        The SQL expression of one row only, as for a generated column or an index.
+        Write only the SQL expression of one row, for a generated column or an index.
     list_targets : --list
         List the targets and what each can express.
     """
@@ -102,9 +102,10 @@ def verify(
     read: list[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Run an export where its engine is at hand, or compare scores that your engine logged.
+    """Compare the scores of an engine with those of the model.
 
-    The exit code is 1 if an order changes beyond the tolerance.
+    The engine runs here if it is installed; or it is yours, and has logged its scores. The exit
+    code is 1 if an order changes beyond the tolerance.
 
     For example: leanrank verify m.json test.txt --to sql:duckdb
 
@@ -119,7 +120,7 @@ def verify(
     logged : FILE
         Scores of your engine: CSV or JSON lines.
     tolerance : GAP >= 0
-        Difference of two documents up to which their order does not matter.
+        Difference between two scores up to which their order does not matter.
     """
     given = dict(locals())
     from leanrank.model import load_model
@@ -142,7 +143,7 @@ def verify(
             say(f"Running {target}")
             found = verify_export(ranker, target, documents, **how)
         else:
-            raise InputError("say what to compare: --to with an export, or --logged with scores")
+            raise InputError("give what to compare: --to TARGET to run, or --logged FILE of scores")
     absent = len(documents) - found.documents
     if json:
         extra = {"target": target, "not_logged": absent, "unmatched": unmatched}
@@ -168,9 +169,10 @@ def verify(
 
 
 def read_names(path: str | None) -> dict[str, Any]:
-    """Read what features are called in the target, constants added there, and types of columns.
+    """Return names of features in the target, constants added there, and types of columns.
 
-    A CSV file with a header: ``feature``, ``name`` and, if wanted, ``shift`` and ``type``.
+    The file is CSV with the columns ``feature`` and ``name``, and optionally ``shift`` and
+    ``type``.
     """
     if path is None:
         return {}
@@ -185,13 +187,14 @@ def read_names(path: str | None) -> dict[str, Any]:
     try:
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
-        raise ParseError(f"this is no CSV text ({error})", path=path) from error
+        raise ParseError(f"this is not CSV ({error})", path=path) from error
     if not {"feature", "name"} <= set(reader.fieldnames or ()):
-        raise ParseError("the header must have feature and name", path=path, line=1)
+        raise ParseError("the header needs the columns feature and name", path=path, line=1)
     for line, row in rows:
         feature, name = row["feature"], row["name"]
         if not feature or not name or feature in names:
-            raise ParseError(f"feature {feature!r} has no name, or two", path=path, line=line)
+            problem = f"feature {feature!r} needs one name: write it in one line"
+            raise ParseError(problem, path=path, line=line)
         names[feature] = name
         shift = parse_number(row.get("shift") or "0", "shift", path, line)
         if shift != 0:

@@ -1,4 +1,4 @@
-"""``leanrank fuse``: the weights of a hybrid search, from runs and judgments."""
+"""``leanrank fuse``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGET_SCALERS = {
     "elasticsearch": ("query-minmax", "query-reciprocal-rank"),
     "qdrant": ("query-qdrant-rank",),
 }
-"""What each engine computes as it is learned here."""
+"""The normalisers of scores that each engine computes."""
 
 
 def fuse(
@@ -35,7 +35,7 @@ def fuse(
     curve: bool = True,
     json: bool = False,
 ) -> None:
-    """Learn the weights of a hybrid search, and say whether they beat reciprocal rank fusion.
+    """Learn the weights of a hybrid search and compare them with reciprocal rank fusion.
 
     For example: leanrank fuse bm25.trec dense.trec --qrels q.txt --to opensearch -o pipe.json
 
@@ -48,11 +48,11 @@ def fuse(
     output : -o FILE
         Where to write the weights, or -.
     target : --to -t ENGINE
-        opensearch, elasticsearch or qdrant: choose among what it can compute, and write its
-        request. [default: plain JSON]
+        opensearch, elasticsearch or qdrant: choose among the normalisers that it computes, and
+        write its request. [default: plain JSON]
     query_features : FILE
-        CSV with the column qid and others, such as kind or length: learn weights for each type of
-        query.
+        CSV with the column qid and others, such as kind or length, to learn weights for each type
+        of query.
     baseline : RUN=WEIGHT,…
         Current weights, to compare with.
     loss : NAME
@@ -62,7 +62,7 @@ def fuse(
     folds : N
         Number of folds, of the outer and of the inner cross-validation.
     curve : --curve/--no-curve
-        Measure a learning curve.
+        Measure how many judged queries are needed.
     """
     check_files([*runs, qrels], output, json=json)
     if target is not None and target not in TARGET_SCALERS:
@@ -99,7 +99,7 @@ def fuse(
 
 
 def run_names(files: list[str]) -> list[str]:
-    """Name runs by their files, without folders and suffixes."""
+    """Return the names of runs: those of their files, without folders and suffixes."""
     from pathlib import Path
 
     names = [Path(file).name.removesuffix(".gz").partition(".")[0] or file for file in files]
@@ -110,7 +110,7 @@ def run_names(files: list[str]) -> list[str]:
 
 
 def write_weights(found: Fusion, target: str | None, output: str) -> None:
-    """Write what an engine takes, or the weights alone."""
+    """Write the request of an engine, or the weights alone."""
     import json
 
     from leanrank.model.export import hybrid_weights
@@ -132,7 +132,7 @@ def write_weights(found: Fusion, target: str | None, output: str) -> None:
 
 
 def described(found: Fusion) -> dict[str, Any]:
-    """Return all figures as plain values."""
+    """Return all results as plain values."""
     same = ("weights", "weights_by_type", "loss", "dual_gap", "measure", "convention", "means")
     return {
         **{name: getattr(found, name) for name in same},

@@ -1,44 +1,45 @@
-"""Options: how a docstring declares them, and those that several commands share.
+"""Options that several commands share, and how docstrings declare options.
 
 Parameters
 ----------
 format : -f NAME
     Format of the data. [default: from the name]
 read : NAME=VALUE
-    How to read the data; may be repeated. Text: zero_based, storage, dtype. Tables: the columns
-    label, qid, doc_id, weight, query_weight, offset, features.
-    label=none: the data have no labels.
+    How to read the data; may be repeated. For text: zero_based, storage, dtype. For tables: the
+    columns label, qid, doc_id, weight, query_weight, offset, features; label=none if the data have
+    no labels.
 model : -m FILE
     Where to write the model, or -.
 measures : LIST
     Measures, separated by commas.
 convention : NAME
-    standard, letor3, letor4, mslr, trec or lightgbm.
+    Convention of the measures: standard, letor3, letor4, mslr, trec or lightgbm.
 scale : KIND
-    Normalise features: standard, minmax, query-minmax, query-standard, query-rank or none; auto is
-    standard if spreads differ more than 100 times, else none (curves never need it). The model
-    keeps the normaliser.
+    Normaliser of the features: standard, minmax, query-minmax, query-standard, query-rank or none;
+    auto takes standard if spreads differ more than 100 times, else none. Curves need none. The
+    model stores the normaliser.
 fill : VALUE
-    Replace missing features by median or a number, also NAME=VALUE for one feature; may be
-    repeated. The model keeps the values.
+    Value for missing features: median or a number; NAME=VALUE for one feature. May be repeated. The
+    model stores the values.
 target : --to TARGET
-    Engine that the model is for: nothing is tried or written that it cannot run.
+    Engine that will run the model: only models that it can run are tried and written.
 jobs : -j N
-    Threads; the result does not depend on it.
+    Number of threads, -1 for all cores; the result does not depend on it.
 json :
     Print one JSON object instead of text.
 name : NAME
     Name of the model, view or function in the target.
 names : FILE
-    Names of features in the target: CSV with the columns feature, name and optionally shift, type.
+    Names of features in the target: CSV with the columns feature and name, and optionally shift and
+    type.
 table : NAME
     Table of documents, for SQL.
 qid : NAME
     Column of queries in that table, for SQL and Polars.
 featureset : NAME
-    Existing feature set (in Solr, store) with the model's features.
+    Existing feature set (Solr: feature store) that has the model's features.
 max_error : ERROR >= 0
-    Largest error of a score where curves become trees.
+    Largest error of a score when curves are written as trees.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": No
 
 
 def explained(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose options have the names, limits and help that its docstring gives.
+    """Return a command whose options have the names, limits and help of its docstring.
 
-    Its section "Parameters" has an entry ``name : -x --long METAVAR >= MIN`` per option, of which
-    all but the name may be missing, with the help below it. Options that this module explains need
-    no entry. Parameters that stand before a slash in the signature are arguments.
+    The section "Parameters" has an entry ``name : -x --long METAVAR >= MIN`` per option with the
+    help below it; all but the name is optional. Options that the docstring of this module lists
+    need no entry. Positional-only parameters of the function are arguments.
     """
     text, entries = _entries(command.__doc__)
     entries = _entries(__doc__)[1] | entries
@@ -98,7 +99,7 @@ def explained(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(**given: Any) -> Any:
         return command(*[given.pop(name) for name in arguments], **given)
 
-    # without defaults first: keyword-only parameters may stand in any order
+    # all are keyword-only, so that parameters without a default may follow others
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {}
     run.__doc__ = text
@@ -118,28 +119,25 @@ def check_measures(measures: str, convention: str) -> None:
 
 
 def parse_systems(given: str, *, peers: bool = True) -> list[str]:
-    """Return the names of systems in a list; ``peers`` are those that can only be compared."""
+    """Return the names in a list of systems; ``peers`` allows those that can only be compared."""
     from leanrank.selection.systems import PEERS, check_systems
 
     names = [name.strip() for name in given.split(",")]
     check_systems(names)
     if not peers and (other := set(names) & set(PEERS)):
-        raise InputError(f"--systems {min(other)}: this is for leanrank compare only: leave it out")
+        raise InputError(f"--systems {min(other)}: only leanrank compare runs this: leave it out")
     return names
 
 
 def parse_fill(given: list[str] | None) -> str | dict[str, str] | None:
-    """Return one value for all features, or values by name."""
-    named = dict(word.rpartition("=")[::2] for word in given or ())
-    if "" in named and len(named) > 1:
-        raise InputError(
-            "--fill gives a value for all features and another: give one, or NAME=VALUE"
-        )
-    return named.get("", named) or None
+    """Return one value for all features, or values by name; None without any."""
+    if given is None:
+        return None
+    return given[0] if len(given) == 1 and "=" not in given[0] else _named_texts(given, "--fill")
 
 
 def check_target(target: str | None, scale: str | None) -> float:
-    """Reject what a target of ``export`` cannot run; return how many features it takes."""
+    """Return how many features a target of ``export`` takes; reject a scaler it cannot compute."""
     from leanrank.model.export.targets import find_target
 
     if target is None:
@@ -154,7 +152,7 @@ def check_target(target: str | None, scale: str | None) -> float:
 
 
 def check_exportable(target: str | None, model: Model, data: RankingData) -> None:
-    """Reject a model that its target cannot run, with the reason that ``export`` would give."""
+    """Reject a model that the target cannot run, with the message of ``export``."""
     if target is not None:
         from leanrank.model.export import export_model
 
@@ -162,7 +160,7 @@ def check_exportable(target: str | None, model: Model, data: RankingData) -> Non
 
 
 def make_ranker(algorithm: str, given: list[str], *, jobs: int) -> Any:
-    """Return an unfitted ranker with the parameters that were typed."""
+    """Return an unfitted ranker with the parameters of the command line."""
     from leanrank.registry import get_system
 
     system = get_system(algorithm)
@@ -176,18 +174,17 @@ def make_ranker(algorithm: str, given: list[str], *, jobs: int) -> Any:
 def parse_parameters(
     given: Sequence[str], defaults: Mapping[str, Any], of: str, option: str = "-p"
 ) -> dict[str, Any]:
-    """Read ``name=value`` words, such as the parameters of an estimator.
+    """Return the values of ``NAME=VALUE`` words, by name.
 
     Parameters
     ----------
     given : sequence of str
-        As typed.
     defaults : mapping
-        The parameters there are and their default values.
+        The known names and their default values.
     of : str
-        Whose they are, for messages.
+        What has these parameters, for messages.
     option : str
-        The option that takes them, for messages.
+        The option that takes the words, for messages.
 
     Examples
     --------
@@ -195,43 +192,46 @@ def parse_parameters(
     {'alpha': 2, 'normalize': 'none'}
     """
     parsed: dict[str, Any] = {}
-    for word in given:
-        name, equals, text = map(str.strip, word.partition("="))
-        if not equals or not name:
-            example = f"{option} {next(iter(defaults))}=…"
-            raise InputError(f"{option} {word}: write NAME=VALUE, such as {example}")
+    for name, text in _named_texts(given, option).items():
         if name not in defaults:
             kind = "parameter" if option == "-p" else "option"
             raise InputError(f"{of} has no {kind} {name!r}: {suggest(name, defaults)}")
-        if name in parsed:
-            raise InputError(f"{option} {name}=… is given twice: give it once")
         parsed[name] = parse_value(text, defaults[name])
         if isinstance(defaults[name], bool) and not isinstance(parsed[name], bool):
-            raise InputError(f"{option} {word}: write true or false")
+            raise InputError(f"{option} {name}={text}: write true or false")
     return parsed
 
 
 def parse_numbers(given: Sequence[str], option: str) -> dict[str, float]:
-    """Read words such as ``map=0.4``.
+    """Return the numbers of words such as ``map=0.4``, by name.
 
     >>> parse_numbers(["map=0.4", "bm25 = 3"], "--option")
     {'map': 0.4, 'bm25': 3.0}
     """
-    found: dict[str, float] = {}
+    texts = _named_texts(given, option)
+    for name, text in texts.items():
+        if not _REAL.fullmatch(text):
+            raise InputError(f"{option} {name}={text}: write a number, such as {name}=0.4")
+    return {name: float(text) for name, text in texts.items()}
+
+
+def _named_texts(given: Sequence[str], option: str) -> dict[str, str]:
+    """Return the texts of ``NAME=TEXT`` words, by name."""
+    texts: dict[str, str] = {}
     for word in given:
-        name, _, value = (part.strip() for part in word.partition("="))
-        if not name or not _REAL.fullmatch(value):
-            raise InputError(f"{option} {word}: write a name and a number, such as map=0.4")
-        if name in found:
-            raise InputError(f"{option} {word}: {name} is given twice: give it once")
-        found[name] = float(value)
-    return found
+        name, equals, text = map(str.strip, word.partition("="))
+        if not equals or not name:
+            raise InputError(f"{option} {word}: write NAME=VALUE")
+        if name in texts:
+            raise InputError(f"{option} {name}=… is given twice: give it once")
+        texts[name] = text
+    return texts
 
 
 def parse_value(text: str, default: Any = None) -> Any:
-    """Return the number, truth value, None, list or JSON object that a text spells, or the text.
+    """Return the number, truth value, None, list or JSON object that a text spells, else the text.
 
-    The word ``none`` stays text where the default is text, as for ``normalize``.
+    The word ``none`` stays a text if the default is a text, as for ``normalize``.
 
     >>> [parse_value(t) for t in ("3", "1e-3", "true", "none", "map", "1,2.5,", "'3'")]
     [3, 0.001, True, None, 'map', [1, 2.5], '3']

@@ -1,4 +1,4 @@
-"""Output: facts, tables with bars, progress on a terminal, and JSON."""
+"""Output: tables, progress on a terminal, and JSON."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def screen(*, error: bool = False) -> Console:
-    """Return a console on standard output or error; text is never read as markup or control codes.
+    """Return a console on standard output or error that shows markup and control codes as text.
 
-    No other console is made: all text that this one shows passes ``printable_lines``.
+    All output goes through such a console, which passes it to ``printable_lines``.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -50,7 +50,7 @@ def screen(*, error: bool = False) -> Console:
     class Screen(Console):
         def render(self, *shown: Any) -> Iterator[Segment]:
             for text, style, control in super().render(*shown):
-                # rich's own movements of the cursor are segments of their own
+                # rich moves the cursor by segments with ``control``
                 yield Segment(text if control else printable_lines(text), style, control)
 
     stream = Trimmed(sys.stderr if error else sys.stdout)
@@ -58,7 +58,7 @@ def screen(*, error: bool = False) -> Console:
 
 
 class Trimmed:
-    """A text stream without blanks at the ends of lines, with which rich fills its tables."""
+    """A text stream that drops blanks at the ends of lines, which rich writes in tables."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
@@ -73,13 +73,13 @@ class Trimmed:
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object; numbers that are not defined are null."""
+    """Print one JSON object; undefined numbers are null."""
     text = json.dumps(defined(result), allow_nan=False, ensure_ascii=False)
     print(UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text))
 
 
 def facts(rows: Mapping[str, str]) -> Table:
-    """Return a table of short statements, one per line."""
+    """Return a table of names and texts, one per line; empty texts are left out."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -92,7 +92,7 @@ def facts(rows: Mapping[str, str]) -> Table:
 
 
 def weights_table(model: Model, console: Console) -> Table:
-    """List the features with the largest weights."""
+    """Return a table of the features with the largest weights."""
     from rich.bar import Bar
 
     table = empty_table()
@@ -110,7 +110,7 @@ def weights_table(model: Model, console: Console) -> Table:
 
 
 def weights_caption(model: Model) -> str:
-    """Return how many features have a weight, and how many are shown, as text."""
+    """Return a sentence on how many features have a weight, and how many are shown."""
     n_all, n_used = model.n_features, model.n_nonzero
     caption = f"{n_used:,} of {n_all:,} feature{'s' * (n_all != 1)} with a weight"
     if n_used > SHOWN_FEATURES:
@@ -119,7 +119,7 @@ def weights_caption(model: Model) -> str:
 
 
 def print_model(console: Console, model: Model, columns: Mapping[str, Evaluation]) -> None:
-    """Print the largest terms of a model, and what was measured of it."""
+    """Print the largest terms of a model, and its measures."""
     if model.n_nonzero:
         console.print(weights_table(model, console))
     console.print(weights_caption(model), style="dim")
@@ -130,21 +130,21 @@ def print_model(console: Console, model: Model, columns: Mapping[str, Evaluation
 
 
 def print_written(console: Console, files: Mapping[str, str | None]) -> None:
-    """Print where results are."""
+    """Print the files that were written."""
     for what, file in files.items():
         if file is not None and file != "-":
             console.print(f"{what} written to {file}", soft_wrap=True)
 
 
 def measures_table(columns: Mapping[str, Evaluation]) -> Table:
-    """Return evaluations side by side, one measure per row."""
+    """Return a table of evaluations side by side, one measure per row."""
     first = next(iter(columns.values()))
     rows = [[name, *(number(one.means[name]) for one in columns.values())] for name in first.means]
     return plain_table("measure", *columns, rows=rows)
 
 
 def measures_note(evaluation: Evaluation) -> str:
-    """Return the convention and how many queries were left out of a mean."""
+    """Return a note on the convention and on queries left out of a mean."""
     left_out = [f"{n:,} for {name}" for name, n in evaluation.undefined.items() if n]
     note = f"convention {evaluation.convention}"
     if left_out:
@@ -153,7 +153,7 @@ def measures_note(evaluation: Evaluation) -> str:
 
 
 def plain_table(*columns: str, rows: Iterable[Sequence[Any]] = (), justify: Any = "right") -> Table:
-    """Return a table of a column of words and others, of figures if they are not left-justified."""
+    """Return a table; ``justify`` is for all columns but the first, which is left-justified."""
     table = empty_table()
     for at, column in enumerate(columns):
         table.add_column(column, justify="left" if at == 0 else justify, overflow="fold")
@@ -163,13 +163,13 @@ def plain_table(*columns: str, rows: Iterable[Sequence[Any]] = (), justify: Any 
 
 
 def difference(one: Comparison) -> list[str]:
-    """Write the difference of a comparison and its interval."""
+    """Return the difference of a comparison and its interval as texts."""
     low, high = one.interval
     return [f"{one.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"]
 
 
 def number(value: float) -> str:
-    """Four decimals, or a dash where nothing is defined.
+    """Return a number with four decimals, or a dash for NaN.
 
     >>> number(0.25), number(float("nan"))
     ('0.2500', '–')
@@ -178,7 +178,7 @@ def number(value: float) -> str:
 
 
 def signed(weight: float, largest: float) -> str:
-    """Write a weight so that a column of them lines up: four digits of the largest.
+    """Return a weight as text, with as many decimals as the largest has in four digits.
 
     >>> signed(-0.25, 1.5), signed(0.5, 1234.0), signed(3e-9, 1e-7)
     ('-0.250', '+0', '+3.00e-09')
@@ -188,12 +188,12 @@ def signed(weight: float, largest: float) -> str:
 
 
 def sizes(data: Any) -> dict[str, int]:
-    """Count what a data set holds, for JSON."""
+    """Return the sizes of a data set, for JSON."""
     return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
 
 
 def data_summary(data: Any) -> str:
-    """Describe a data set without its class name."""
+    """Return the description of a data set without its class name."""
     return " ".join(repr(data).partition(": ")[2].split())
 
 

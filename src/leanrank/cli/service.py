@@ -1,4 +1,4 @@
-"""``leanrank explain``, ``diff``, ``check`` and ``judge-next``: a model in use."""
+"""``leanrank explain``, ``diff``, ``check`` and ``judge-next``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def explain(
     read: list[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Show what the scores of a query's documents are made of, and the feature values behind it.
+    """Show what each term adds to the scores of a query's documents, and the feature values.
 
     For example: leanrank explain m.json test.txt --query 18219 --why 1,2
 
@@ -38,13 +38,13 @@ def explain(
     data : DATA
         Documents, or -.
     query : QUERY
-        The query to look at.
+        Query to explain.
     why : A,B
         Compare two documents, by id or by rank, such as 1,4.
     top : N >= 1
-        Documents to show.
+        Number of documents to show.
     terms : N >= 1
-        Terms to show.
+        Number of terms to show.
     """
     from leanrank.model import load_model
     from leanrank.service.explain import explain_query
@@ -64,12 +64,13 @@ def explain(
 
 
 def _print_ranking(found: Any, top: int, n_terms: int) -> None:
-    shown, told = found.terms[:n_terms], found.told
-    heads = ["document", "rank", "label", "score", *(str(told.features[at]) for at in shown)]
+    shown, explained = found.terms[:n_terms], found.explanation
+    heads = ["document", "rank", "label", "score", *(str(explained.features[at]) for at in shown)]
     rows = []
     for rank, row in enumerate(found.order[:top].tolist(), 1):
-        parts = [f"{told.contributions[row, at]:+.3f}\n{found.value(row, at)}" for at in shown]
-        label, score = _label(found.labels[row]), f"{told.scores[row]:.4f}"
+        added = explained.contributions[row].tolist()
+        parts = [f"{added[at]:+.3f}\n{found.value(row, at)}" for at in shown]
+        label, score = _label(found.labels[row]), f"{explained.scores[row]:.4f}"
         rows.append([found.documents[row], str(rank), label, score, *parts])
     console = screen.screen()
     console.print(screen.plain_table(*heads, rows=rows))
@@ -80,7 +81,7 @@ def _print_ranking(found: Any, top: int, n_terms: int) -> None:
 
 def _print_pair(found: Any, pair: list[int], most: int) -> None:
     console = screen.screen()
-    first, second = (found.told.scores[row] for row in pair)
+    first, second = (found.explanation.scores[row] for row in pair)
     names = [found.documents[row] for row in pair]
     verb = "above" if first > second else "not above"
     console.print(f"{names[0]} stands {verb} {names[1]} (score {first:.4f} against {second:.4f})\n")
@@ -119,7 +120,7 @@ def diff(
     read: list[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Show what would change if a new model took the place of an old one.
+    """Show what would change if a new model replaced an old one.
 
     For example: leanrank diff old.json new.json test.txt --fail-if 'ndcg@10 < -0.005'
 
@@ -128,19 +129,20 @@ def diff(
     old : OLD
         The model in use, or -.
     new : NEW
-        The model to take its place.
+        The new model, or -.
     data : DATA
         Documents, or -; labels are optional.
     clicks : LOG
-        A table of served lists, as for `leanrank evaluate`: expected clicks instead of measures.
-        DATA has the features of all documents; without it they are in the log.
+        A table of served lists, as for `leanrank evaluate`: compare expected clicks instead of
+        measures. DATA has the features of all documents; without it, the other columns of the log
+        are the features.
     top : K >= 1
-        Documents at the top that count.
+        Number of top documents that count.
     fail_if : GATE
-        End with exit code 1 if this holds, such as 'ndcg@10 < -0.005', 'changed@10 > 30%',
-        'overlap < 0.7' or 'clicks < 0'; may be repeated.
+        Return exit code 1 if this holds, such as 'ndcg@10 < -0.005', 'changed@10 > 30%',
+        'overlap < 0.7' or 'clicks < 0'. May be repeated.
     output : -o FILE
-        Write a page about it.
+        Write the result as an HTML page.
     """
     check_files([old, new, data, clicks], page=output, json=json)
     with screen.progress() as report:
@@ -186,7 +188,7 @@ def check(
     jobs: int = -1,
     json: bool = False,
 ) -> None:
-    """Check whether a model is still right, and end with exit code 1 if it is not.
+    """Check whether a model is still right for today's documents; if not, return exit code 1.
 
     For example: leanrank check m.json today.parquet -o check.html
 
@@ -197,9 +199,10 @@ def check(
     data : DATA
         Today's documents, or -; labels are optional.
     clicks : LOG
-        A table of served lists, as for `leanrank evaluate`: expected clicks, and clicks as labels.
+        A table of served lists, as for `leanrank evaluate`: estimate clicks, and take them as
+        labels.
     output : -o FILE
-        Write a page about it.
+        Write the result as an HTML page.
     """
     check_files([model, data, clicks], page=output, json=json)
     with screen.progress() as report:
@@ -224,7 +227,7 @@ def check(
 
 
 def _print_sections(sections: list[Any], *, error: bool) -> None:
-    """Print what a page would show, shortened; the verdict comes first."""
+    """Print the sections of a page, shortened."""
     console = screen.screen(error=error)
     for at, one in enumerate(sections):
         if not (one.text or one.items or one.rows):
@@ -254,7 +257,7 @@ def judge_next(
     read: list[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Choose the documents whose judgment would move a model, or a difference, most.
+    """Choose the documents whose judgment would change a model, or a difference, most.
 
     For example: leanrank judge-next m.json pool.parquet -n 40
 
@@ -263,11 +266,11 @@ def judge_next(
     model : MODEL
         The model in use, or -.
     pool : POOL
-        Documents, or -; those without a label are chosen.
+        Documents, or -; the choice is among those without a label.
     number : -n N >= 1
-        Documents to choose.
+        Number of documents to choose.
     against : MODEL
-        Choose what decides between two models, instead of what moves one.
+        Second model: choose the documents that decide between the two.
     """
     from leanrank.model import load_model
     from leanrank.service.explain import names_of

@@ -25,8 +25,8 @@ def systems(system: str | None = None, /, json: bool = False) -> None:
 
     Parameters
     ----------
-    system : [NAME]
-        System to explain. [default: list all]
+    system : NAME
+        System to describe. [default: list all]
     """
     if system is not None:
         _explain(get_system(system), json)
@@ -35,8 +35,8 @@ def systems(system: str | None = None, /, json: bool = False) -> None:
     else:
         console = screen.screen()
         rows = [[system.name, system.purpose] for system in _fitted().values()]
-        console.print(screen.plain_table("name", "what it is for", rows=rows, justify="left"))
-        console.print("\nleanrank systems NAME lists the parameters of one, and what it can do.")
+        console.print(screen.plain_table("name", "purpose", rows=rows, justify="left"))
+        console.print("\nleanrank systems NAME shows the parameters and capabilities of one.")
 
 
 def _explain(system: System, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def _explain(system: System, as_json: bool) -> None:
     console = screen.screen()
     console.print((inspect.getdoc(ranker) or "").partition("\n\n")[0] + "\n")
     about = {
-        "for": system.purpose,
+        "purpose": system.purpose,
         "published": system.paper,
         "class": f"leanrank.rankers.{system.ranker}",
         "train with": f"leanrank train DATA -a {system.name} -m FILE",
@@ -67,14 +67,14 @@ def _explain(system: System, as_json: bool) -> None:
 
 
 def describe(ranker: Any) -> list[dict[str, Any]]:
-    """List the parameters of a class: name, default, and the first sentence of their description.
+    """Return name, default and first sentence of the description of each parameter of a class.
 
     >>> from leanrank.rankers import RankRLS
     >>> describe(RankRLS)[0]["name"]
     'alpha'
     """
     meanings: dict[str, str] = {}
-    for owner in reversed(ranker.__mro__):  # what a class does not explain, its parent does
+    for owner in reversed(ranker.__mro__):  # descriptions are inherited
         section = inspect.cleandoc(owner.__doc__ or "").partition("Parameters\n----------\n")[2]
         section = re.split(r"\n\n\S+\n---+\n", section)[0] + "\n"
         for names, kind, text in re.findall(_PARAMETER, section):
@@ -112,15 +112,16 @@ def _summary(system: System) -> dict[str, Any]:
 
 
 def warmup(names: list[str] | None = None, /) -> None:
-    """Compile now what a first run would compile.
+    """Compile in advance what a first run would compile.
 
-    Compiled code is kept in NUMBA_CACHE_DIR, or beside the package. In a container image: RUN
-    leanrank warmup, with the variable set to a folder of the image. For example: leanrank warmup
-    domination ranksvm
+    Compiled code is stored in NUMBA_CACHE_DIR, or beside the package. In a container image, set the
+    variable to a folder of the image and RUN leanrank warmup.
+
+    For example: leanrank warmup domination ranksvm
 
     Parameters
     ----------
-    names : [SYSTEM]...
+    names : SYSTEM
         Systems to compile for. [default: all]
     """
     from leanrank._jit import compile_seconds
@@ -140,7 +141,7 @@ def warmup(names: list[str] | None = None, /) -> None:
 
 
 def _read_and_measure() -> RankingData:
-    """Read a text file and use every measure, whose kernels all systems share."""
+    """Read a text file and compute every measure: all systems share these kernels."""
     import tempfile
     from pathlib import Path
 
@@ -159,9 +160,9 @@ def _read_and_measure() -> RankingData:
 
 
 def _fit(system: System, data: RankingData) -> None:
-    """Fit a system to each form of X that it takes: dense and sparse, of both precisions.
+    """Fit a system to dense and sparse X in both precisions, where it takes them.
 
-    And to one list that is long enough for all that a loss may compile.
+    Fit it also to one list that is long enough for every kernel of a loss.
     """
     import warnings
 
@@ -181,7 +182,7 @@ def _fit(system: System, data: RankingData) -> None:
     ]
     for some in (*forms, RankingData(dense[:200], data.y[:200])):
         with warnings.catch_warnings(), contextlib.suppress(LeanrankError):
-            warnings.simplefilter("ignore")  # some forms are not for this system
+            warnings.simplefilter("ignore")  # some systems do not take all forms
             system.load()(**setting).fit(some)
 
 
@@ -193,7 +194,7 @@ SHOWN_SIZES = (1, 2, 3, 5, 8, 10)
 def demo(output: str = "demo-output") -> None:
     """Learn on the sample set and compare with simple rules.
 
-    The sample set is a small web search that comes with leanrank; nothing is downloaded.
+    The sample set is a small web search that is part of leanrank; nothing is downloaded.
 
     Parameters
     ----------

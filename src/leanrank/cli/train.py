@@ -1,4 +1,4 @@
-"""``leanrank train``: learn a model in memory, again, or from a stream."""
+"""``leanrank train``: fit a model in memory, refit one, or learn from a stream."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def train(
         Parameter of the system, such as random_state=1; may be repeated. `leanrank systems NAME`
         lists them.
     vali : FILE
-        Validation data to measure on. They do not change the model, unless -p patience=N stops
-        training after N rounds or passes without improvement and keeps the best.
+        Validation data to measure on. They change the model only with -p patience=N: training then
+        stops after N rounds or passes without improvement and returns the best model.
     stream :
-        Read piece by piece, in the order of the files, for data of any size.
+        Read the files piece by piece, in their order, for data of any size.
     checkpoint : FILE
-        With --stream: resume from this file if it exists, and keep it up to date.
+        With --stream: resume from this file if it exists, and update it.
     every : N
-        With --stream: queries between checkpoints.
+        With --stream: number of queries between checkpoints.
     start : --from MODEL
         Refit this model of LeanRanker to TRAIN: the same terms and strength, starting from its
         weights.
     without_summary :
-        Leave the summary of the features out of the model, which `leanrank check` needs.
+        Do not store the summary of the features, which `leanrank check` needs, in the model.
     """
     request = Request(**locals())
     request.parameter, request.read = parameter or [], read or []
@@ -109,7 +109,6 @@ def train(
         found |= {"measures": {name: each.to_dict() for name, each in columns.items()}}
         screen.print_json(found)
         return
-    # A model on standard output leaves standard error for people.
     console = screen.screen(error=model == "-")
     parameters = ", ".join(f"{name}={value}" for name, value in made["parameters"].items())
     facts |= {"algorithm": f"{made['algorithm']} ({parameters})"}
@@ -122,7 +121,7 @@ def train(
 
 
 def _way_to_fit(request: Request) -> Callable[[Request, Say], Fitted]:
-    """Return the function that fits, and reject options that have no effect together."""
+    """Return the function that fits; reject options without effect."""
     if request.stream:
         for name, option in NEEDS_ALL.items():
             if getattr(request, name):
@@ -139,7 +138,7 @@ def _way_to_fit(request: Request) -> Callable[[Request, Say], Fitted]:
 
 
 def fit_in_memory(request: Request, say: Say) -> Fitted:
-    """Learn from one file, in memory or mapped into it."""
+    """Fit a ranker to one file, which is read or mapped."""
     from leanrank.data.scaling.spread import scale_wanted
     from leanrank.model.writing import as_model, fill_values, with_fill
 
@@ -165,12 +164,12 @@ def fit_in_memory(request: Request, say: Say) -> Fitted:
     ranker.fit(given[0], **({} if judge is None else {"validation": given[1]}))
     model = described(as_model(ranker, normalizer).replace(fill=gaps), training)
     facts = {name: screen.data_summary(data) for name, data in sets.items()}
-    facts |= {"kept": _kept(ranker, judge), "scaled": choice.reason}
+    facts |= {"chosen": _best_round(ranker, judge), "scaled": choice.reason}
     return model, sets, facts
 
 
 def fit_again(request: Request, say: Say) -> Fitted:
-    """Learn again what a model learned before, from its weights."""
+    """Refit a model, starting from its weights."""
     from leanrank.model import load_model
     from leanrank.service.explain import documents_for
     from leanrank.service.refit import refit
@@ -179,11 +178,11 @@ def fit_again(request: Request, say: Say) -> Fitted:
     fixed = {"-a": request.algorithm, "-p": request.parameter}
     for option, value in (fixed | {"--scale": scale, "--fill": request.fill}).items():
         if value:
-            raise InputError(f"--from keeps the parameters of its model: leave {option} out")
+            raise InputError(f"--from takes the parameters of its model: leave {option} out")
     known = load_model(request.start)
     say(f"Reading {request.data[0]}")
     given = read_documents(request.data[0], None, [known], request.format, request.read)
-    say("Learning again")
+    say("Refitting")
     model = refit(known, *given, n_jobs=request.jobs)
     training = documents_for(model, *given)
     sets = {"training": training, **_validation(request, say, training.n_features)}
@@ -192,7 +191,7 @@ def fit_again(request: Request, say: Say) -> Fitted:
 
 
 def fit_stream(request: Request, say: Say) -> Fitted:
-    """Learn from files of any size, and resume after an interruption."""
+    """Fit a ranker to files of any size; resume after an interruption."""
     from leanrank.cli.options import parse_fill
     from leanrank.data import RankingData
     from leanrank.data.streams import CHUNK_BYTES, open_stream, resized
@@ -200,7 +199,7 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     from leanrank.rankers.streaming import fit_stream as fit
 
     if request.checkpoint == "-":
-        raise InputError("--checkpoint - is not a file that a later run could read: give a name")
+        raise InputError("--checkpoint - cannot be read by a later run: give the name of a file")
     ranker, epochs = _stream_ranker(request)
     normalizer, fill = _query_normalizer(request.scale), parse_fill(request.fill)
     if fill and "median" in (fill if isinstance(fill, str) else fill.values()):
@@ -232,8 +231,8 @@ def fit_stream(request: Request, say: Say) -> Fitted:
     how: dict[str, Any] = {"checkpoint": request.checkpoint, "every": request.every}
     fit(ranker, stream, validation=scaled, progress=show, epochs=epochs, **how)
     model, last = as_model(ranker, normalizer), ranker.history_[-1]
-    alike = RankingData([[0.0] * model.n_features], [0.0], feature_names=model.feature_names)
-    model = model.replace(fill=fill_values(alike, fill or {}))
+    empty = RankingData([[0.0] * model.n_features], [0.0], feature_names=model.feature_names)
+    model = model.replace(fill=fill_values(empty, fill or {}))
     sizes = {"queries": last["queries"], "documents": last["documents"]}
     model = with_notes(model, data=sizes | {"features": model.n_features})
     # validation data may have fewer or more features than the stream had
@@ -245,7 +244,7 @@ def fit_stream(request: Request, say: Say) -> Fitted:
 
 
 def described(model: Model, training: RankingData) -> Model:
-    """Add the training data to how the model was made, and a summary of them."""
+    """Return a model with the sizes of its training data and a summary of their features."""
     from leanrank.model import make_provenance
     from leanrank.model.summary import with_summary
 
@@ -254,7 +253,7 @@ def described(model: Model, training: RankingData) -> Model:
 
 
 def measured(model: Model, sets: dict[str, Any], **how: Any) -> tuple[Model, dict[str, Evaluation]]:
-    """Evaluate a model on some data, and note the means in it."""
+    """Return a model with its measures on some data, and the evaluations."""
     from leanrank.metrics import evaluate
 
     columns = {name: evaluate(part, model.predict(part), **how) for name, part in sets.items()}
@@ -263,7 +262,7 @@ def measured(model: Model, sets: dict[str, Any], **how: Any) -> tuple[Model, dic
 
 
 def with_notes(model: Model, **notes: Any) -> Model:
-    """Add entries, such as what was measured, to how the model was made."""
+    """Return a model with entries added to its provenance."""
     return model.replace(provenance={**model.provenance, **notes})
 
 
@@ -283,8 +282,8 @@ def _validation(request: Request, say: Say, n_features: int | None = None) -> di
     return {"validation": _read(request, request.vali, n_features)}
 
 
-def _kept(ranker: Any, validation: RankingData | None) -> str:
-    """Describe which part of a run became the model; empty without validation data."""
+def _best_round(ranker: Any, validation: RankingData | None) -> str:
+    """Describe which round of a run gave the model; empty without validation data."""
     if validation is None:
         return ""
     best = getattr(ranker, "best_epoch_", ranker.n_iter_)
@@ -294,8 +293,8 @@ def _kept(ranker: Any, validation: RankingData | None) -> str:
 
 
 def _show_progress(ranker: Any, say: Say) -> None:
-    """Show the progress of a ranker that is solved to a gap."""
-    if getattr(ranker, "callback", 0) is not None:  # it has none, or the user's
+    """Show the progress of a ranker that is solved to a duality gap."""
+    if getattr(ranker, "callback", 0) is not None:  # no such parameter, or the user set it
         return
 
     def show(entry: dict[str, Any]) -> None:
@@ -307,7 +306,7 @@ def _show_progress(ranker: Any, say: Say) -> None:
 
 
 def _stream_ranker(request: Request) -> tuple[Any, int]:
-    """Return the ranker of a stream, and how many passes are asked for."""
+    """Return the ranker of a stream, and the number of passes."""
     from leanrank.registry import SYSTEMS, ranker_names
 
     ranker, name = _ranker(request, "minbatsrank"), request.algorithm or "minbatsrank"
@@ -318,17 +317,19 @@ def _stream_ranker(request: Request) -> tuple[Any, int]:
         )
     given = {word.partition("=")[0].strip() for word in request.parameter}
     if "l1" not in given and "l1" in ranker.get_params():
-        # A strength for the whole run needs its length, which a stream does not know.
+        # A strength for the whole run needs the length of the run, which is unknown in a stream.
         ranker.set_params(l1="per_step")
     if "shuffle" in given and ranker.get_params().get("shuffle"):
-        raise InputError("-p shuffle=true is not for streams, which are read in their order")
+        raise InputError(
+            "-p shuffle=true cannot be used with --stream, which reads in order: leave it out"
+        )
     epochs = ranker.epochs if "epochs" in given else 1
     in_force, known = {"epochs": epochs, "shuffle": False}, ranker.get_params()
     return ranker.set_params(**{k: v for k, v in in_force.items() if k in known}), epochs
 
 
 def _query_normalizer(scale: str | None) -> Any:
-    """Return a normaliser that needs no other query; "auto" would need all data."""
+    """Return a normaliser per query, or None; "auto" is None, since it needs all data."""
     from leanrank.data.scaling.normalizers import make_normalizer
 
     if scale in (None, "auto", "none"):

@@ -1,4 +1,4 @@
-"""``leanrank tune`` and ``report``: search for the best model within limits, and pages."""
+"""``leanrank tune`` and ``leanrank report``."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def tune(
     test : FILE
         Test data: measured once, after the choice.
     max_features : N >= 1
-        At most N features.
+        Maximum number of features.
     min_measure : NAME=VALUE
-        Reach this value of a measure, such as ndcg@10=0.45; may be repeated.
+        Least value of a measure, such as ndcg@10=0.45; may be repeated.
     costs : FILE
         Cost of each feature: CSV with lines such as bm25,0.2.
     max_cost : COST >= 0
         Maximum total feature cost, in the unit of --costs.
     rule : RULE
-        best, or 1se: the sparsest within one standard error.
+        best, or 1se: the sparsest model within one standard error of the best.
     budget : TIME
-        How long to search. [default: 60s]
+        Time limit of the search, such as 60s or 5min. [default: 60s]
     trials : N >= 1
         Number of trials instead of a time limit (reproducible).
     systems : LIST
@@ -93,7 +93,7 @@ def tune(
 
     check_files([data, vali, test, costs], model, journal, page=report, json=json)
     if max_cost is not None and costs is None:
-        raise InputError("--max-cost needs to know what features cost: give --costs FILE")
+        raise InputError("--max-cost needs the cost of each feature: give --costs FILE")
     wanted = options.parse_numbers(min_measure or [], "--min-measure")
     seconds = None if budget is None else read_seconds(budget, "--budget")
     measures = tuple(dict.fromkeys([measure, *wanted, *options.DEFAULT_MEASURES.split(",")]))
@@ -101,12 +101,12 @@ def tune(
     check_scale(scale)
     most = options.check_target(target, scale)
     names = None if systems is None else options.parse_systems(systems, peers=False)
-    with screen.progress() as tell:
+    with screen.progress() as say:
         from leanrank.metrics.judge import Judge
         from leanrank.model.writing import fill_values, with_fill
         from leanrank.selection.tuning import tune as search
 
-        tell("Reading data")
+        say("Reading data")
         raw = {"training": read_data(data, format, read)}
         n_features = raw["training"].n_features
         for name, file in (("validation", vali), ("test", test)):
@@ -126,10 +126,10 @@ def tune(
             systems=names,
             budget=seconds,
             n_jobs=jobs,
-            progress=lambda at: tell(_doing(at)),
+            progress=lambda at: say(_doing(at)),
             **{name: given[name] for name in _PASSED_ON},
         )
-        tell("Measuring")
+        say("Measuring")
         judged = raw if refit != "both" else {k: v for k, v in raw.items() if k != "validation"}
         final = described(study.model.replace(fill=gaps), raw["training"])
         how = {"measures": study.measures, "convention": Judge(measure, convention).rules}
@@ -137,7 +137,7 @@ def tune(
         options.check_exportable(target, final, raw["training"])
         final.save(model)
         if report is not None:
-            tell("Writing the report")
+            say("Writing the report")
             files = {"training": data, "validation": vali or "", "test": test or ""}
             write_page(study, report, jobs=jobs, test=parts.get("test"), files=files)
     if json:
@@ -156,7 +156,7 @@ _PASSED_ON = (
     *("measure", "convention", "choose_by", "scale"),
     *("rule", "refit", "trials", "journal", "max_cost"),
 )
-"""Options of the command that are arguments of ``leanrank.tune`` as they are."""
+"""Options of the command that are passed on to ``leanrank.tune`` unchanged."""
 
 
 def _doing(at: Progress) -> str:
@@ -203,7 +203,7 @@ def _row(study: Study, one: Any) -> dict[str, Any]:
 
 
 def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
-    """Print the data, the search and the front for people."""
+    """Print the data, the search and the front."""
     from leanrank.plots.parts import front_rows
 
     kind = "" if study.normalizer is None else f"{study.normalizer.kind}, because "
@@ -212,7 +212,7 @@ def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
         "models": f"{len(study.candidates):,} judged, {len(study.front)} on the front",
         "scaled": f"{kind}{study.scale_reason}" if study.scale_reason else "",
         "not tried": ", ".join(study.not_tried),
-        "take no gaps": ", ".join(study.skipped),
+        "do not take gaps": ", ".join(study.skipped),
         **{f"{name} failed": problem for name, problem in study.problems.items()},
         "chosen": study.chosen.name,
     }
@@ -236,7 +236,7 @@ def _print_study(console: Console, study: Study, raw: dict[str, Any]) -> None:
 
 
 SHOWN_MODELS = 20
-"""Models of the front that are printed; of more, some evenly and the chosen one."""
+"""Largest number of models of the front that are printed: evenly spaced ones and the chosen."""
 
 
 def report(
@@ -257,7 +257,7 @@ def report(
     jobs: int = -1,
     json: bool = False,
 ) -> None:
-    """Write a page about a model: one HTML file that opens from disk and loads nothing.
+    """Write a page about a model and its data: one HTML file that loads nothing from a network.
 
     For example: leanrank report m.json --train train.txt --vali vali.txt -o report.html
 
@@ -270,7 +270,7 @@ def report(
     vali : FILE
         Data to measure and compare models on.
     output : -o FILE
-        The page to write, or -.
+        Where to write the page, or -.
     test : FILE
         Test data for the figures at the top.
     title : TEXT
@@ -285,7 +285,7 @@ def report(
     check_files([model, train, vali, test, costs], page=output, json=json)
     options.check_measures(measures, convention)
     if subsamples == 1:
-        raise InputError("--subsamples 1 cannot tell what is stable: give 2 or more, or 0")
+        raise InputError("--subsamples 1 does not show stability: give 2 or more, or 0")
     with screen.progress() as say:
         from leanrank.data.ranking_data import counted
         from leanrank.metrics import parse_measures
@@ -333,7 +333,7 @@ def report(
 
 
 def write_page(study: Study, path: str, *, jobs: int, n_draws: int = 20, **about: Any) -> None:
-    """Write the page of a study, with bands around its curves and the command that runs."""
+    """Write the page of a study, with bands around its curves and the command line."""
     from leanrank.report import with_bands, write_report
 
     if n_draws:

@@ -1,1 +1,1 @@
-"""A ranker in use: what changed, is it still right, learning again, uncertain judgments."""
+"""A ranker in use: comparing with a new one, checks, refits, explanations, judgments."""

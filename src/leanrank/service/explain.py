@@ -1,4 +1,4 @@
-"""Documents as a model reads them, and why those of a query stand where they stand."""
+"""Documents as a model reads them, and what their scores are made of."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Ranking:
     ----------
     model : Model
     query : object
-    told : Explanation
-        Contributions of every term.
+    explanation : Explanation
+        The contributions of every term.
     values : array of shape (documents, features read)
-        Of the features in ``model.indices``; of a text, the position of its level.
+        The features in ``model.indices``; a text is the position of its level.
     labels : array
-        NaN where a document has none.
+        NaN where a document has no label.
     documents : list of str
-        Ids, or rows of the data.
+        Document ids, or rows of the data.
     order : array of int64
         The rows, best first.
     """
 
     model: Model
     query: Any
-    told: Explanation
+    explanation: Explanation
     values: FloatArray
     labels: FloatArray
     documents: list[str]
@@ -48,12 +48,12 @@ class Ranking:
 
     @property
     def terms(self) -> list[int]:
-        """The terms, those that differ most between the documents first."""
-        spread = self.told.contributions.std(axis=0)
+        """The terms, sorted by how much they differ between the documents, largest first."""
+        spread = self.explanation.contributions.std(axis=0)
         return np.argsort(-spread, kind="stable").tolist()
 
     def value(self, row: int, term: int) -> str:
-        """Return the value of a term's feature, or of both, as text."""
+        """Return the value of the feature of a term, or of both of a pair, as text."""
         features = list(self.model.terms)[term]
         at = np.searchsorted(self.model.indices, features)
         pairs = zip(features, self.values[row, at].tolist(), strict=True)
@@ -72,9 +72,9 @@ class Ranking:
 
     def parts(self, row: int) -> dict[str, dict[str, Any]]:
         """Return the value of each term of a document, and what it adds."""
-        added = self.told.contributions[row].tolist()
+        added = self.explanation.contributions[row].tolist()
         return {
-            str(self.told.features[at]): {"value": self.value(row, at), "adds": added[at]}
+            str(self.explanation.features[at]): {"value": self.value(row, at), "adds": added[at]}
             for at in self.terms
         }
 
@@ -100,7 +100,7 @@ class Ranking:
                 "rank": rank,
                 "document": self.documents[row],
                 "label": None if np.isnan(self.labels[row]) else float(self.labels[row]),
-                "score": float(self.told.scores[row]),
+                "score": float(self.explanation.scores[row]),
                 "terms": self.parts(row),
             }
             for rank, row in enumerate(self.order.tolist(), 1)
@@ -109,7 +109,7 @@ class Ranking:
 
 
 def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any = None) -> Ranking:
-    """Rank the documents of one query, and keep what their scores are made of.
+    """Return the ranking of one query with the contributions of all terms.
 
     >>> from leanrank.data import RankingData
     >>> data = RankingData([[1.0, 4.0], [2.0, 1.0]], [0, 1], ["jazz", "jazz"])
@@ -121,19 +121,20 @@ def explain_query(model: Model, query: Any, data: Any, y: Any = None, qid: Any =
     found = np.flatnonzero(documents.query_ids.astype(str) == str(query))
     if len(found) == 0:
         some = ", ".join(map(str, documents.query_ids[:3].tolist()))
-        raise InputError(f"there is no query {query!r} in the data, whose first are {some}")
+        raise InputError(f"there is no query {query!r} in the data: the first ones are {some}")
     part = documents.queries[found[:1]]
-    told, rows = model.explain(part), range(*documents.query_ptr[found[0] : found[0] + 2].tolist())
+    explanation = model.explain(part)
+    rows = range(*documents.query_ptr[found[0] : found[0] + 2].tolist())
     return Ranking(
-        model, part.query_ids[0], told, used_features(model, part), part.y,
-        names_of(documents, rows), told.ranked(0),
+        model, part.query_ids[0], explanation, used_features(model, part), part.y,
+        names_of(documents, rows), explanation.ranked(0),
     )  # fmt: skip
 
 
 def documents_for(model: Model, data: Any, y: Any = None, qid: Any = None) -> RankingData:
-    """Return the documents of a frame as a data set that a model scores by position.
+    """Return the documents of a frame as a data set in the order of the model's features.
 
-    Texts become the positions of levels in the model. A data set is returned as it is.
+    Texts become the positions of levels in the model. A data set is returned unchanged.
 
     >>> from leanrank.model import Levels
     >>> model = Model(1, {0: Levels(("de", "en"), (1.0, 2.0))})
@@ -152,7 +153,7 @@ def documents_for(model: Model, data: Any, y: Any = None, qid: Any = None) -> Ra
 
 
 def shown_value(model: Model, feature: int, value: float) -> str:
-    """Return the value of a feature as a person would write it.
+    """Return the value of a feature as text.
 
     >>> shown_value(Model.from_coef([1.0]), 0, 0.25)
     '0.25'
@@ -167,23 +168,23 @@ def shown_value(model: Model, feature: int, value: float) -> str:
 
 
 def judged_rows(data: RankingData) -> BoolArray | None:
-    """Return which documents have a label; None if no query could be measured by them."""
+    """Return which documents have a label; None if no query has two different labels."""
     known = ~np.isnan(data.y)
     return known if known.any() and data.informative.any() else None
 
 
 def names_of(data: RankingData, rows: Sequence[int]) -> list[str]:
-    """Return what documents are called: their ids, or their rows."""
+    """Return the ids of documents, or their rows if they have no ids."""
     ids = data.doc_ids
     return [f"row {row}" if ids is None else str(ids[row]) for row in rows]
 
 
 def estimated_clicks(log: ClickLog, scores: FloatArray, notes: list[str], **policy: Any) -> Any:
-    """Return ``evaluate_policy`` of scores; its warnings are added to the notes."""
+    """Return the result of ``evaluate_policy``; its warnings are added to the notes."""
     from leanrank.online.offpolicy import evaluate_policy
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         value = evaluate_policy(log, scores, **policy)
-    notes += [str(each.message) for each in told]
+    notes += [str(each.message) for each in caught]
     return value

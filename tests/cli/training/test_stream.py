@@ -187,8 +187,8 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
     ("words", "sentence"),
     [
         (("--checkpoint", "./m.json"), "m.json is given for two results"),
-        (("--checkpoint", "-"), "--checkpoint - is not a file that a later run could read"),
-        (("-p", "shuffle=true"), "shuffle=true is not for streams"),
+        (("--checkpoint", "-"), "--checkpoint - cannot be read by a later run"),
+        (("-p", "shuffle=true"), "-p shuffle=true cannot be used with --stream"),
         (("-p", "patience=2"), "patience has no effect with a stream"),
     ],
 )
