@@ -87,7 +87,7 @@ def test_a_number_of_thousands_of_digits_is_read_as_real():
 
 @pytest.mark.parametrize("words", [["1", "2"], ["a=1", "a=2"], ["1", "a=2"]])
 def test_a_feature_has_one_fill_value(words):
-    with pytest.raises(InputError, match="^--fill "):
+    with pytest.raises(InputError, match=r"^--fill "):
         parse_fill(words)
 
 

@@ -120,7 +120,7 @@ def test_extreme_scores_stay_finite():
 
 def test_faults():
     run = Run(["q"], ["a"], [1.0])
-    with pytest.raises(InputError, match="no run answers a query that was judged"):
+    with pytest.raises(InputError, match="no run answers a judged query"):
         RunPool.build({"r": run}, Qrels(["p"], ["a"], [1]))
     with pytest.raises(InputError, match="the run 'r' lists a document twice"):
         RunPool.build({"r": Run(["q", "q"], ["a", "a"], [1.0, 2.0])})

@@ -90,7 +90,7 @@ def test_rows_of_a_query_must_be_together(tmp_path):
         write_store(in_given_order(data), tmp_path / "a.arrow")
     assert os.listdir(tmp_path) == []
     dump(data.replace(sample_weight=None, query_weight=None, offset=None), tmp_path / "a.txt")
-    with pytest.raises(InputError, match="comes back"):
+    with pytest.raises(InputError, match="occurs again"):
         write_store(tmp_path / "a.txt", tmp_path / "a.arrow")
     with pytest.warns(DataWarning, match="another order"):  # what the message proposes
         dump(load(tmp_path / "a.txt"), tmp_path / "a.arrow")
@@ -192,7 +192,7 @@ def test_a_store_that_others_wrote_again_is_loaded(tmp_path):
         again = load(tmp_path / "b.arrow")
         same(again, data)
         assert not is_mapped(again.X)
-        with pytest.raises(InputError, match=r"not in the layout that can be mapped: .* convert"):
+        with pytest.raises(InputError, match=r"not in a layout that can be mapped: .* convert"):
             RankingData.open(tmp_path / "b.arrow")
     with pytest.raises(FileError, match=r"c\.arrow"):
         RankingData.open(tmp_path / "c.arrow")

@@ -239,7 +239,7 @@ def test_the_line_is_right_after_resuming(tmp_path):
 def test_a_damaged_archive(text, tmp_path):
     packed = gzip.compress(text.read_bytes())
     (tmp_path / "b.txt.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(ParseError, match=r"b\.txt\.gz: the gz data is damaged or cut short"):
+    with pytest.raises(ParseError, match=r"b\.txt\.gz: the gz data are damaged or cut short"):
         list(open_stream(tmp_path / "b.txt.gz", chunk_bytes=500))
 
 
@@ -279,7 +279,7 @@ def test_a_parquet_query_that_comes_back(tmp_path):
     table = pa.table({"label": [1, 0, 1, 1], "qid": [5, 5, 2, 5], "f": [1.0, 2.0, 3.0, 4.0]})
     pq.write_table(table, tmp_path / "a.parquet")
     for chunk_bytes in (1, 10**6):
-        with pytest.warns(DataWarning, match="query 5 was there before"):
+        with pytest.warns(DataWarning, match="query 5 occurs again"):
             chunks = list(open_stream(tmp_path / "a.parquet", chunk_bytes=chunk_bytes))
         X, _, sizes, ids = joined(chunks, 1)
         assert X.ravel().tolist() == [1, 2, 3, 4]

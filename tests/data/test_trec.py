@@ -86,7 +86,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         load_run(tmp_path / "missing")
     whole = gzip.compress(b"".join(b"1 Q0 %d 1 2.0 t\n" % row for row in range(1000)))
     (tmp_path / "cut.gz").write_bytes(whole[:-20])
-    with pytest.raises(ParseError, match="the gz data is damaged or cut short"):
+    with pytest.raises(ParseError, match="the gz data are damaged or cut short"):
         load_run(tmp_path / "cut.gz")
     (tmp_path / "not.gz").write_bytes(b"plain text")
     with pytest.raises(ParseError, match="expected 4 fields"):

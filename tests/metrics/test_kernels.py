@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from leanrank.metrics import CONVENTIONS, evaluate
 from leanrank._score_order import sort_descending
+from leanrank.metrics import CONVENTIONS, evaluate
 
 LIST_MEASURES = [
     "ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "dcg", "dcg@2", "mean_ndcg", "map", "map@2",

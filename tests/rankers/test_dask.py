@@ -132,7 +132,7 @@ def test_rows_of_a_query_may_be_anywhere(client, caplog):
     caplog.set_level(logging.INFO, "leanrank.dask")
     _, frame = made(2)
     expected = weights_of(cut(frame, 120, 240))
-    assert "queries lie within the 3 partitions, which are used as they are" in caplog.text
+    assert "no query lies across the 3 partitions: they are used unchanged" in caplog.text
     stitched = weights_of(cut(frame, 100, 150, 151, 152, 300))
     assert "2 queries lie across partitions" in caplog.text
     np.testing.assert_allclose(stitched, expected, atol=1e-6)
@@ -476,7 +476,9 @@ def test_data_that_only_a_lost_worker_held():
                 client.sync(lost.close, nanny=False)
 
         ranker = DominationRanker(alpha=0.005, callback=lose)
-        with pytest.raises(ClusterError, match="a worker died with data that only its memory held"):
+        with pytest.raises(
+            ClusterError, match="a worker died with data that were only in its memory"
+        ):
             fit(ranker, table)
 
 

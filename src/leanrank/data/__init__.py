@@ -1,4 +1,4 @@
-"""What a ranking data set is, and how it is read, written, scaled and made up."""
+"""Ranking data sets: reading, writing, scaling and synthetic data."""
 
 from leanrank._lazy import attach
 

@@ -1,10 +1,10 @@
 """Dask collections as partitions of whole queries, and the cluster that computes them.
 
-A collection arrives as partitions of rows, with the rows of a query anywhere. Each partition is
-read and checked where it is. The rows of a query that lies across partitions are brought together
-in one of them. Only query ids and counts come back.
+A collection is in partitions of rows, and the rows of a query may be in several of them. Workers
+read and check each partition, and bring the rows of such a query together in one partition. Only
+query ids and counts come back to the client.
 
-Dask is loaded when a Dask object is given, and not before.
+Dask is imported when a Dask object is given, and not before.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def current_client() -> Any:
     try:
         return get_client()
     except ValueError:
-        # Threads of this process: kernels run without the GIL, and documents are not copied. Only
-        # this machine can reach the pages about it.
+        # Threads of this process: kernels run without the GIL, and documents are not copied. The
+        # dashboard is for this machine only.
         here = {"dashboard_address": "127.0.0.1:0", "worker_dashboard_address": "127.0.0.1:0"}
         client = Client(processes=False, silence_logs=logging.CRITICAL, **here)
         log.warning(
@@ -81,7 +81,7 @@ def partition_list(value: Any) -> list[Any]:
         return list(value)
     if getattr(value, "ndim", 1) == 2 and hasattr(value, "numblocks") and value.numblocks[1] > 1:
         value = value.rechunk({1: -1})
-    # Optimised, columns of one file may be cut into different partitions, and are read twice.
+    # The optimisation may cut columns of one file into different partitions and read them twice.
     return list(np.ravel(np.array(value.to_delayed(optimize_graph=False), dtype=object)))
 
 
@@ -90,23 +90,23 @@ def wait_for(client: Any, futures: list[Any], patience: float = LONGEST_WITHOUT_
     from distributed import wait
     from distributed.client import FutureCancelledError
 
-    seen = time.monotonic()  # a worker
+    last_worker = time.monotonic()
     while True:
         try:
             wait(futures, timeout=5)
             return
         except TimeoutError:
             if client.nthreads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > patience:
+                last_worker = time.monotonic()
+            elif time.monotonic() - last_worker > patience:
                 raise ClusterError(
                     f"the Dask cluster has had no worker for {patience:.0f} seconds: "
                     "start workers and fit again"
                 ) from None
         except (CancelledError, FutureCancelledError) as error:
             why = (
-                "a worker died with data that only its memory held, so they cannot be read again: "
-                "give a collection that is read from files, or fit on a new one"
+                "a worker died with data that were only in its memory: give a collection that is "
+                "read from files, or make a new one"
             )
             if client.status != "running":
                 why = "the connection to the Dask scheduler is lost: make a new client, fit again"
@@ -150,9 +150,9 @@ def read_rows(
     gain_weight: Any = None,
     **columns: Any,
 ) -> Rows | InputError:
-    """Check one partition and group it by query.
+    """Return one partition, checked and grouped by query, or its error.
 
-    An error is returned, because Dask logs the traceback of what a task raises.
+    Dask would log the traceback of an error that is raised.
     """
     names, query_weight, check = checks
     data = X
@@ -183,7 +183,7 @@ def _numbers(X: Any) -> Any:
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in "biuf":
             raise InputError(f"the column {name!r} holds {dtype} values: features are numbers")
-    if any(not isinstance(dtype, np.dtype) for dtype in X.dtypes):  # those that may be missing
+    if any(not isinstance(dtype, np.dtype) for dtype in X.dtypes):  # nullable types
         return X.to_numpy(dtype=np.float64, na_value=np.nan)
     return X.to_numpy()
 
@@ -200,7 +200,7 @@ def facts_of(rows: Rows | InputError) -> Facts | InputError:
 
 
 def split_rows(rows: Rows, home: IntArray) -> dict[int, Rows]:
-    """Cut a partition by where its queries go."""
+    """Return the rows of a partition by the partition that each query goes to."""
     query_of = np.repeat(np.arange(rows.data.n_queries), np.diff(rows.data.query_ptr))
     out = {}
     for goal in np.unique(home).tolist():
@@ -211,7 +211,7 @@ def split_rows(rows: Rows, home: IntArray) -> dict[int, Rows]:
 
 
 def merge_rows(pieces: list[Rows]) -> Rows:
-    """Join pieces in the order of their partitions; the rows of a query come together."""
+    """Return pieces as one, in the order of their partitions, grouped by query."""
     data = concatenated([piece.data for piece in pieces])
     gains = None
     if pieces[0].gain_weight is not None:
@@ -228,11 +228,11 @@ class Partitions:
     ----------
     client : distributed.Client
     rows : list of futures of Rows
-        Without empty ones, in order.
+        The partitions that are not empty, in order.
     facts : list of Facts
-        Of the same.
+        Facts about each of them.
     how : str
-        What was done about queries across partitions.
+        A sentence on queries across partitions.
     """
 
     client: Any
@@ -242,7 +242,7 @@ class Partitions:
 
     @property
     def levels(self) -> FloatArray | None:
-        """The distinct labels, unless they are very many."""
+        """The distinct labels; None if there are too many to collect."""
         found = [facts.levels for facts in self.facts]
         if any(levels is None for levels in found):
             return None
@@ -267,7 +267,7 @@ def read_partitions(
     query_weight : mapping, optional
         From query id to weight.
     check : callable, optional
-        Called with each partition, where it is, to reject what cannot be used.
+        Called with each partition on its worker, to reject data that cannot be used.
     """
     if query_weight is not None and not isinstance(query_weight, Mapping):
         raise InputError("query_weight must be a mapping from qid to weight where X is on Dask")
@@ -337,7 +337,7 @@ def _agree(facts: Sequence[Facts]) -> None:
     filled = [(at, each) for at, each in enumerate(facts) if each.n_rows]
     for at, here in filled[1:]:
         base, first = filled[0]
-        if None in (here.names, first.names):  # one has none
+        if None in (here.names, first.names):  # columns have no names in one of them
             here, first = here._replace(names=None), first._replace(names=None)
         if str(here) != str(first):
             raise InputError(
@@ -349,7 +349,7 @@ def _agree(facts: Sequence[Facts]) -> None:
 def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
     """Move rows so that each query is in one partition."""
     homes, n_shared = _assign(facts)
-    how = f"queries lie within the {counted(len(rows), 'partition')}, which are used as they are"
+    how = f"no query lies across the {counted(len(rows), 'partition')}: they are used unchanged"
     if n_shared:
         arriving: list[list[Any]] = [[] for _ in rows]
         for at, home in enumerate(homes):
@@ -370,7 +370,7 @@ def _arranged(client: Any, rows: list[Any], facts: list[Facts]) -> Partitions:
 def _assign(facts: list[Facts]) -> tuple[list[IntArray], int]:
     """Return the partition that each query of each partition goes to, and how many are shared.
 
-    A shared query goes to the one of its partitions that has the fewest rows so far.
+    A shared query goes to the one of its partitions with the fewest rows so far.
     """
     places: dict[Any, dict[int, int]] = {}
     listed = [part.query_ids.tolist() for part in facts]

@@ -1,4 +1,4 @@
-"""Loading and writing a ranking data set in whatever format its name says."""
+"""Loading and writing a ranking data set in the format of its name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     path : str or path
         A file, a directory or a pattern (``part-*.parquet``) of Parquet files, or ``"-"`` for LETOR
         text on standard input. In a directory, files are read in the order of their names; names
-        that begin with a dot or an underscore are passed over. A file that
+        that begin with a dot or an underscore are skipped. A file that
         ``leanrank.data.write_store`` made is mapped.
     format : {"letor", "parquet", "csv", "arrow"}, optional
         By default the suffix decides: ``.txt``, ``.letor``, ``.svm``, ``.svmlight``, ``.dat``
@@ -43,8 +43,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
         ``.feather``.
     **options
         For text those of ``leanrank.data.load_letor``, for tables the names of the columns, as
-        in ``leanrank.data.from_frame``. ``among=names`` reads only features of these names, if any
-        of them is there, for a model that needs no others.
+        in ``leanrank.data.from_frame``. ``among=names`` reads only features of these names, if the
+        table has any of them, for a model that needs no others.
 
     Returns
     -------
@@ -52,8 +52,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
 
     Notes
     -----
-    Data without queries of their own are cut by a file of query sizes beside them, if there is one:
-    ``NAME.query`` as LightGBM writes it, or ``NAME.group`` as XGBoost does, one size per line.
+    If data without query identifiers are beside a file of query sizes, that file defines the
+    queries: ``NAME.query`` as of LightGBM or ``NAME.group`` as of XGBoost, one size per line.
 
     Examples
     --------
@@ -83,10 +83,10 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, **options: 
 def dump(data: RankingData, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a ranking data set.
 
-    The file appears under its name only when it is complete. Parquet, Arrow and CSV hold
-    everything; LETOR text holds labels, queries, document ids and features, and a ``DataWarning``
-    says if there are weights or offsets that it leaves out. Rows are written in the order in which
-    they were loaded; those of an Arrow file, which is mapped when it is loaded, query by query.
+    The file appears under its name only when it is complete. Parquet, Arrow and CSV hold all
+    fields; LETOR text holds labels, queries, document ids and features, and a ``DataWarning`` names
+    weights or offsets that it leaves out. Rows are written in the order in which they were loaded,
+    but those of an Arrow file, which ``load`` maps, query by query.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ _WRITERS = {
 
 
 def format_name(path: str | os.PathLike[str], given: str | None) -> str:
-    """Return the format that the caller names, or the suffix of the path."""
+    """Return the given format, or that of the suffix of the path."""
     if given is not None:
         check_choice("format", given, FORMATS)
         return given
@@ -129,7 +129,7 @@ def format_name(path: str | os.PathLike[str], given: str | None) -> str:
 
 
 def check_exists(name: str) -> None:
-    """Reject a file that is not there; whether a pattern fits any is found out later."""
+    """Reject a file that does not exist; patterns are not checked."""
     if name != "-" and not Path(name).exists() and "*" not in Path(name).name:
         raise FileError(f"{name}: there is no such file")
 
@@ -140,7 +140,7 @@ def sizes_beside(name: str) -> str | None:
 
 
 def _regrouped(data: RankingData, file: str) -> RankingData:
-    """Cut data into queries by the sizes in a file."""
+    """Return data with the queries whose sizes are in a file."""
     try:
         sizes = np.loadtxt(file, dtype=np.int64, ndmin=1)
         queries = group_rows(group_sizes_to_qid(sizes, len(data)))

@@ -11,13 +11,12 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.errors import InputError
 
 LONGEST_LIST = 1_251
-"""List length above which a missing ``qid`` warns: the longest list of the public sets, in
-MSLR-WEB30K."""
+"""List length above which a missing ``qid`` warns: the longest public list, in MSLR-WEB30K."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Where each query's rows are.
+    """The rows of each query.
 
     Attributes
     ----------
@@ -55,7 +54,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
     qid : array-like or None
         One identifier per row, any hashable type; None means that all rows are one query.
     n_rows : int, optional
-        What the length must be.
+        The number of rows, to check the length of ``qid``.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def group_rows(qid: Any, n_rows: int | None = None) -> Grouping:
         return Grouping(ids, np.zeros(1, dtype=np.int64), None)
     starts = run_starts(ids)
     heads = ids[starts]
-    if whole and np.all(heads[1:] > heads[:-1]):  # as most files come
+    if whole and np.all(heads[1:] > heads[:-1]):  # as in most files
         return Grouping(heads, np.append(starts, len(ids)).astype(np.int64), None)
     codes: dict[Any, int] = {}
     try:
@@ -128,7 +127,7 @@ def group_sizes_to_qid(group: Any, n_rows: int) -> IntArray:
 
 
 def one_of_each_query(values: AnyArray, query_ptr: IntArray, where: str = "") -> AnyArray:
-    """Return the weight of each query, given that of its query for each document."""
+    """Return one weight per query from one per document, which must agree within a query."""
     first: AnyArray = values[query_ptr[:-1]]
     if not np.array_equal(np.repeat(first, np.diff(query_ptr)), values):
         raise InputError(f"{where}query_weight differs within a query: give one per query")
@@ -148,7 +147,7 @@ def one_dimensional(values: Any, name: str, n_rows: int | None = None) -> AnyArr
 
 
 def _identifiers(qid: Any) -> AnyArray:
-    """Return identifiers unchanged: NumPy would merge 1 and "1", and turn tuples into rows."""
+    """Return identifiers as an array; NumPy alone would merge 1 and "1", and split tuples."""
     if isinstance(qid, (list, tuple)):
         kinds = set(map(type, qid))
         if tuple in kinds or (len(kinds) > 1 and any(issubclass(k, (str, bytes)) for k in kinds)):
@@ -161,7 +160,7 @@ def _identifiers(qid: Any) -> AnyArray:
 def _missing(ids: AnyArray) -> BoolArray:
     if ids.dtype.kind == "O":
         return np.fromiter(map(_is_missing, ids.tolist()), bool, len(ids))
-    return np.asarray(ids != ids, dtype=bool)  # NaN, and no time
+    return np.asarray(ids != ids, dtype=bool)  # NaN and NaT
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a ranking data set is: documents with features and labels, grouped by query."""
+"""``RankingData``: documents with features and labels, grouped by query."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RankingData:
     Parameters
     ----------
     X : array or SciPy sparse matrix, shape (documents, features)
-        float32 and float64 are kept as they are, other numbers become float64; sparse becomes CSR.
+        float32 and float64 are not converted, other numbers become float64; sparse becomes CSR.
     y : array-like, optional
         One label per document; NaN means unlabelled.
     qid : array-like, optional
@@ -121,24 +121,24 @@ class RankingData:
 
     @classmethod
     def of_fields(cls, **fields: Any) -> RankingData:
-        """Build from fields that are known to be grouped and valid; those left out are None."""
+        """Return a set of fields that are known to be grouped and valid; others are None."""
         self = cls.__new__(cls)
         self._set(**{**dict.fromkeys(_FIELDS), **fields})
         return self
 
     @classmethod
     def open(cls, path: Any) -> RankingData:
-        """Map a file that ``leanrank convert`` or ``write_store`` made; X is not read.
+        """Return the data of a file that ``leanrank convert`` or ``write_store`` made, mapped.
 
-        The data may be larger than memory, and are used as any others. The file must not change
-        meanwhile.
+        X is not read, so that it may be larger than memory. The file must not change while the
+        data are in use.
         """
         from leanrank.data.store import load_store
 
         data = load_store(path)
         if data is None or not is_mapped(data.X):
             raise InputError(
-                f"{path}: this file is not in the layout that can be mapped: make one that is with "
+                f"{path}: this file is not in a layout that can be mapped: convert it with "
                 f"leanrank convert {path} NEW.arrow"
             )
         return data
@@ -154,7 +154,7 @@ class RankingData:
         return partial(RankingData.of_fields, **{n: getattr(self, n) for n in _FIELDS}), ()
 
     def with_fields(self, **fields: Any) -> RankingData:
-        """Return a copy in which some fields differ, which are known to be valid."""
+        """Return a copy with other values of some fields, which are known to be valid."""
         return RankingData.of_fields(**{name: getattr(self, name) for name in _FIELDS} | fields)
 
     def __len__(self) -> int:
@@ -209,11 +209,13 @@ class RankingData:
         """Return one value (or row) per document in the order in which the rows were given."""
         array = np.asarray(values)
         if len(array) != len(self):
-            raise InputError(f"{len(array)} values cannot be restored for {len(self)} documents")
+            raise InputError(
+                f"there are {len(array)} values for {len(self)} documents: give one per document"
+            )
         return Grouping(self.query_ids, self.query_ptr, self.order).restore(array)
 
     def replace(self, **fields: Any) -> RankingData:
-        """Return a copy in which some fields differ; rows are given in grouped order.
+        """Return a copy with other values of some fields, given in grouped order.
 
         >>> RankingData([[1.0], [2.0]], [0, 1]).replace(y=[1, 0]).y.tolist()
         [1.0, 0.0]
@@ -291,7 +293,7 @@ class QueryIndexer:
 
 
 def concatenated(parts: Sequence[RankingData]) -> RankingData:
-    """Return sets one below the other; rows of a query in several of them come together.
+    """Return sets one below the other, grouped by query.
 
     >>> one, other = RankingData([[1.0], [2.0]], qid=[7, 8]), RankingData([[3.0]], qid=[8])
     >>> concatenated([one, other]).query_ptr.tolist()
@@ -299,7 +301,7 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
     """
     names = [part.query_ids for part in parts]
     kinds = {array.dtype.kind for array in names if len(array)}
-    if "U" in kinds and kinds & {"i", "u"}:  # some are text: whole numbers become text as well
+    if "U" in kinds and kinds & {"i", "u"}:  # whole numbers become text if some identifiers are
         names = [array.astype(str) for array in names]
     ids = np.concatenate([a.astype(object) for a in names] if "O" in kinds else names)
     numbers: dict[Any, int] = {}
@@ -337,7 +339,7 @@ def weights_per_row(data: RankingData) -> dict[str, AnyArray]:
 
 
 def feature_name(feature: int, names: Sequence[str] | None = None) -> str:
-    """Return the name of a column of X; without names, ``f1`` is the first, as in LETOR files.
+    """Return the name of a column of X; without names, columns are ``f1``, ``f2`` and so on.
 
     >>> feature_name(0), feature_name(0, ["bm25"])
     ('f1', 'bm25')
@@ -346,7 +348,7 @@ def feature_name(feature: int, names: Sequence[str] | None = None) -> str:
 
 
 def column_values(X: Matrix, feature: int) -> AnyArray:
-    """Return a column of a dense or, made dense, of a sparse matrix.
+    """Return a column of a dense or sparse matrix as a dense array.
 
     >>> column_values(np.array([[1.0, 2.0], [3.0, 4.0]]), 1).tolist()
     [2.0, 4.0]
@@ -371,7 +373,7 @@ def informative_queries(y: FloatArray, query_ptr: IntArray) -> BoolArray:
     filled = np.flatnonzero(np.diff(query_ptr) > 0)
     if len(filled):
         starts = query_ptr[:-1][filled]
-        out[filled] = np.fmax.reduceat(y, starts) > np.fmin.reduceat(y, starts)  # NaN aside
+        out[filled] = np.fmax.reduceat(y, starts) > np.fmin.reduceat(y, starts)  # ignores NaN
     return out
 
 

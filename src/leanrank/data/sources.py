@@ -1,4 +1,4 @@
-"""Reading bytes and lines from a file, a compressed file, standard input or a stream."""
+"""Bytes and lines of a file, a compressed file, standard input or a stream."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def shown_name(path: Any) -> str:
 
 @contextmanager
 def open_bytes(path: Any) -> Iterator[IO[bytes]]:
-    """Open a path, ``"-"`` or a binary file object for reading, unpacked on the way.
+    """Open a path, ``"-"`` or a binary file object for reading, decompressed.
 
-    Compression is recognised by the first bytes, not by the suffix. An error while reading becomes
-    one sentence.
+    Compression is recognised by the first bytes, not by the suffix. Errors while reading become a
+    FileError or a ParseError.
     """
     name = shown_name(path)
     kind = None
@@ -62,7 +62,7 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
                 raise InputError(f"{name}: the file returns text: open it in binary mode ('rb')")
             if not hasattr(stream, "peek"):
                 stream = io.BufferedReader(stream)
-                stack.callback(stream.detach)  # the file stays the caller's
+                stack.callback(stream.detach)  # the caller closes the file
             head = stream.peek(8)
             kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
             if kind is not None:
@@ -73,25 +73,25 @@ def open_bytes(path: Any) -> Iterator[IO[bytes]]:
         except FileNotFoundError:
             raise FileError(f"{name}: there is no such file") from None
         except IsADirectoryError:
-            raise FileError(f"{name}: this is a directory, give one of its files") from None
+            raise FileError(f"{name}: this is a directory: give one of its files") from None
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             if kind is None or getattr(error, "errno", None) is not None:
                 reason = getattr(error, "strerror", None) or error
                 raise FileError(f"{name}: cannot be read ({reason})") from error
             raise ParseError(
-                f"the {kind} data is damaged or cut short ({error}): fetch or make the file again",
+                f"the {kind} data are damaged or cut short ({error}): get the file again",
                 path=name,
             ) from error
 
 
 def is_regular(stream: IO[bytes]) -> bool:
-    """Return whether a stream is a file that can be entered anywhere and read again."""
+    """Return whether a stream is a regular file, which can be read from any offset and again."""
     raw = getattr(stream, "raw", None)
     return isinstance(raw, io.FileIO) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
 
 
 def decimal(text: str) -> float:
-    """Return the number that ASCII digits spell, NaN if they do not.
+    """Return the number that a text of ASCII digits spells, else NaN.
 
     >>> decimal("-2.5e1"), decimal("1_0"), decimal("１")
     (-25.0, nan, nan)
@@ -100,20 +100,20 @@ def decimal(text: str) -> float:
 
 
 def quoted(token: bytes, longest: int = 40) -> str:
-    """Return a token of a file as it is quoted in messages, cut if it is long."""
+    """Return a token of a file in quotes for messages, cut if it is long."""
     text = token[: longest + 1].decode("utf-8", "backslashreplace")
     return repr(text if len(token) <= longest else text[:longest] + "…")
 
 
 def compressed(stream: IO[bytes], name: str) -> AbstractContextManager[Any]:
-    """Compress a stream for writing, by the suffix of its name."""
+    """Return a stream for writing that compresses by the suffix of its name."""
     kind = next((kind for kind in _MODULES if name.endswith(f".{kind}")), None)
     if kind is None:
         return nullcontext(stream)
     if kind == "gz":
         import gzip
 
-        # Neither the time nor the temporary name gets in: the same data gives the same file.
+        # Without the time and the temporary name, the same data give the same file.
         return gzip.GzipFile("", "wb", 6, stream, mtime=0)
     packed: AbstractContextManager[Any] = import_module(_MODULES[kind]).open(stream, "wb")
     return packed

@@ -2,8 +2,8 @@
 
 A *store* is an Arrow IPC file with one uncompressed record batch: rows grouped by query, and the
 features as one list column of equal lengths (dense, row after row) or as ``indices`` and ``values``
-(sparse). So X is an array in the file as it is in memory, and whatever works on one works on the
-other. The operating system reads the pages that are touched, and drops them when memory is short.
+(sparse). X has the same layout in the file as in memory, so that the same code works on both. The
+operating system reads the pages that are used, and drops them when memory is short.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def store_part(data: RankingData, path: str, chunk_bytes: int) -> Part:
 
 
 class Texts:
-    """Document ids in a mapped file: an array of text whose items are made when asked for."""
+    """Document ids in a mapped file: an array whose items become texts on access."""
 
     dtype = np.dtype(object)
 
@@ -126,11 +126,11 @@ class Texts:
 
 
 def _view(array: Any, content: AnyArray) -> AnyArray:
-    """Return the numbers of an array: as a view of the mapped file if they are there as such."""
+    """Return the numbers of an array, as a view of the mapped file if possible."""
     values: AnyArray = array.to_numpy()
     begin = values.ctypes.data - content.ctypes.data
     if not 0 <= begin <= len(content) - values.nbytes or begin % values.itemsize:
-        return values  # unpacked, or not where numbers of this size can be
+        return values  # decompressed, or not aligned
     return content[begin : begin + values.nbytes].view(values.dtype)
 
 
@@ -143,7 +143,7 @@ def _matrix(batch: Any, n_features: int, content: AnyArray) -> Matrix:
     matrix = csr(values, indices, ptr, n_features, sound=False)
     matrix.check_format(full_check=True)  # kernels do not look at bounds
     if not np.array_equal(ptr, other) or not matrix.has_canonical_format:
-        raise ValueError(f"{INDICES} and {VALUES} do not fit, or are not in ascending order")
+        raise ValueError(f"{INDICES} and {VALUES} differ in length, or do not ascend")
     return matrix
 
 
@@ -159,8 +159,8 @@ def write_store(
 ) -> dict[str, int]:
     """Write a store from data of any size, in bounded memory.
 
-    The rows of a query must be together; those of a RankingData are. Data without queries of their
-    own (a file of query sizes beside them, or no query column) are loaded first.
+    The rows of a query must be together, as in any RankingData. Data without query identifiers
+    (beside a file of query sizes, or without a query column) are loaded into memory first.
 
     Parameters
     ----------
@@ -169,10 +169,10 @@ def write_store(
         of Parquet files, ``"-"`` for text on standard input; or chunks, such as those of
         ``leanrank.data.open_stream``.
     path : str or path
-        The file, with suffix ``.arrow``. It appears under its name only when it is complete;
-        meanwhile its directory has room for temporary files of its size.
+        The file, with suffix ``.arrow``. It appears under its name only when it is complete. Its
+        directory needs space for temporary files of the same size.
     format : str, optional
-        That of the source, if its suffix does not tell.
+        The format of the source; by default that of its suffix.
     **options
         As for ``leanrank.data.load``.
 
@@ -204,17 +204,17 @@ def write_store(
             options.pop("chunk_bytes", None)
             data = load(source, format=format, **options)
         else:
-            if kind == "letor":  # how wide and how full all chunks are is known at the end
+            if kind == "letor":  # width and density are known after the last chunk
                 storage, options["storage"] = options.get("storage", "auto"), "sparse"
             parts = file_parts([name], kind, {"chunk_bytes": _CHUNK_BYTES, **options})
-            data = RankingStream(parts, warns=False)  # gather rejects a query that comes back
+            data = RankingStream(parts, warns=False)  # gather rejects queries that occur again
     if not isinstance(data, RankingData):
         with named_errors(path if folder else tempfile.gettempdir()):
             data = gather(data, folder, storage, options.get("n_features") or 0)
     elif data.order is not None:
         warn(
-            f"{os.fspath(path)}: rows are written query by query, so they are in another order "
-            "than in the source: scores of the one are not those of the other row by row"
+            f"{os.fspath(path)}: rows are written query by query, in another order than in the "
+            "source: match scores by document id, not by row"
         )
     _write(_record_batch(data), path)
     return {"queries": data.n_queries, "documents": len(data), "features": data.n_features}
@@ -232,18 +232,18 @@ def _write(batch: Any, path: str | os.PathLike[str]) -> None:
 def gather(
     chunks: Iterable[RankingData], folder: str | None, storage: str, n_features: int = 0
 ) -> RankingData:
-    """Return chunks of rows as one set; features are mapped from temporary files.
+    """Return chunks of rows as one set whose features are in temporary files, mapped.
 
     Parameters
     ----------
     chunks : iterable of RankingData
         The last query of a chunk may continue in the next one.
     folder : str, optional
-        Where temporary files go.
+        Directory of the temporary files.
     storage : {"as given", "auto", "dense", "sparse"}
-        "auto" is for sparse chunks that become dense if enough of the matrix is not zero.
+        "auto" makes sparse chunks dense if enough of the matrix is not zero.
     n_features : int
-        At least so many, if chunks are sparse.
+        Least number of features, for sparse chunks.
     """
     sides: list[RankingData] = []
     row_sizes: list[IntArray] = []
@@ -259,16 +259,16 @@ def gather(
             indices = Spool(np.int32, folder) if chunk.is_sparse else None
         if form != alike:
             raise InputError(
-                "the parts of the data differ in features, storage or extra columns: they must be "
-                "alike to be written to one file"
+                "chunks of the data differ in features, storage or extra columns: one file needs "
+                "the same in all of them"
             )
         for query in map(str, chunk.query_ids.tolist()):
             if query in seen and query != last:
                 row = sum(map(len, sides))
                 raise InputError(
-                    f"query {query} comes back after others, from row {row:,} on: the rows of a "
+                    f"query {query} occurs again after others, from row {row:,} on: the rows of a "
                     "query must be together, so sort the data first, with ORDER BY qid in DuckDB "
-                    "or sort('qid') in polars; data that fit in memory are sorted by "
+                    "or sort('qid') in polars; for data that fit in memory, use "
                     "leanrank.data.dump(leanrank.data.load(...), 'x.arrow')"
                 )
             seen.add(last := query)
@@ -304,7 +304,7 @@ def gather(
 
 
 def _record_batch(data: RankingData) -> Any:
-    """Return all rows as one record batch over the memory that they are in."""
+    """Return all rows as one record batch that shares their memory."""
     X = data.X
     n_rows, n_features = X.shape
     arrays: dict[str, Any] = {}
@@ -324,7 +324,7 @@ def _record_batch(data: RankingData) -> Any:
     arrays["label"] = as_array(data.y)
     ids, sizes = as_array(data.query_ids), np.diff(data.query_ptr)
     queries = as_array(np.repeat(np.arange(len(ids), dtype=np.int32), sizes))
-    # whole numbers stay numbers; anything else is a dictionary in the order of the queries
+    # whole numbers are stored as such, all else as a dictionary in the order of the queries
     whole = pa.types.is_integer(ids.type)
     arrays["qid"] = ids.take(queries) if whole else pa.DictionaryArray.from_arrays(queries, ids)
     if isinstance(data.doc_ids, Texts):

@@ -1,7 +1,7 @@
 """Ranking data larger than memory: chunks of whole queries, read one at a time.
 
-A chunk depends on the place where it begins and on nothing else, so a stream that is read again
-from a position gives the very chunks that an uninterrupted reading gives.
+A chunk depends only on the position where it begins, so a stream that is read again from a position
+gives the same chunks as without the interruption.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.errors import InputError, warn
 
 CHUNK_BYTES = 4 * 2**20
-"""Text, or Parquet data once unpacked, in one chunk; a query that is larger makes a larger one.
+"""Bytes of text, or of Parquet data after decompression, in one chunk; a larger query is one chunk.
 
-Of 116 MB of text with 136 features, chunks of 1 MiB take 1.6 times as long, of 16 MiB 1.2 times.
+For 116 MB of text with 136 features, chunks of 1 MiB take 1.6 times as long, of 16 MiB 1.2 times.
 """
 
 
 @dataclass(frozen=True)
 class Position:
-    """A place between two queries of a stream, from which reading can go on.
+    """A position between two queries of a stream, from which reading can continue.
 
     Parameters
     ----------
     part : int
         The file, counted from 0.
     offset : int
-        How far in: bytes of text (unpacked), rows of a Parquet file, items of an iterable.
+        Bytes of (decompressed) text, rows of a Parquet file, or items of an iterable before it.
     line : int
-        Lines of this file before the place; text only.
+        Lines of this file before it; text only.
     queries, documents : int
-        Those of the whole stream before the place.
+        Queries and documents of the whole stream before it.
     """
 
     part: int = 0
@@ -54,17 +54,17 @@ Chunks: TypeAlias = Iterator[tuple[RankingData, int, int]]
 
 @dataclass(frozen=True)
 class Part:
-    """A source of a stream: a file, or an iterable, which has no name.
+    """One source of a stream: a file, or an iterable, which has no name.
 
     Parameters
     ----------
     name : str or None
     chunks : callable
-        ``chunks(offset, line)`` returns the chunks from a place on.
+        ``chunks(offset, line)`` returns the chunks from there on.
     how : mapping
-        Options of reading, which are part of its identity.
+        Options of reading, which are part of the identity.
     rewinds : bool
-        Whether it can be read a second time.
+        Whether the source can be read a second time.
     """
 
     name: str | None
@@ -73,7 +73,7 @@ class Part:
     rewinds: bool = True
 
     def identity(self) -> dict[str, Any]:
-        """Return facts that differ for another source: name, size, a digest."""
+        """Return facts that identify the source: name, size, digest and options."""
         if self.name is None:
             return dict(self.how)
         return {**self.how, **(file_identity(self.name) if self.rewinds else {"file": self.name})}
@@ -82,14 +82,14 @@ class Part:
 class RankingStream:
     """Chunks of whole queries from several sources, one after the other.
 
-    Made by ``open_stream``. Iterating gives ``RankingData``; ``read`` gives the
-    position after each as well.
+    Made by ``open_stream``. Iteration gives ``RankingData``; ``read`` gives the position after each
+    as well.
 
     Parameters
     ----------
     parts : iterable of Part
     warns : bool
-        Whether to warn, once, of a query of a file that comes back after others.
+        Whether to warn, once, of a query that occurs again after others in a file.
     """
 
     def __init__(self, parts: Iterable[Part], *, warns: bool = True) -> None:
@@ -97,9 +97,9 @@ class RankingStream:
         self._changes: tuple[tuple[Callable[[RankingData], RankingData], str], ...] = ()
 
     def map(self, change: Callable[[RankingData], RankingData], note: str) -> RankingStream:
-        """Return the same stream with each chunk changed, such as scaled within its queries.
+        """Return a stream in which each chunk is changed, such as scaled within its queries.
 
-        ``note`` says how: it becomes part of the identity.
+        ``note`` describes the change, as a part of the identity.
         """
         changed = RankingStream(self.parts, warns=self._warns)
         changed._changes = (*self._changes, (change, note))
@@ -116,11 +116,11 @@ class RankingStream:
 
     @property
     def resumes(self) -> bool:
-        """Whether a later run can go on from a position, as in all but a pipe."""
+        """Whether a later run can continue from a position: True unless a source is a pipe."""
         return all(part.rewinds or part.name is None for part in self.parts)
 
     def identity(self) -> list[dict[str, Any]]:
-        """Describe the sources: names, sizes and digests."""
+        """Return facts that identify the sources and changes."""
         notes = {"changed": [note for _, note in self._changes]} if self._changes else {}
         return [part.identity() | notes for part in self.parts]
 
@@ -140,7 +140,7 @@ class RankingStream:
             part, seen = self.parts[number], dict[int, Any]()
             for data, offset, line in part.chunks(position.offset, position.line):
                 if self._warns and part.name:
-                    self._check_returns(data, seen, part.name)
+                    self._warn_if_repeated(data, seen, part.name)
                 done = position.queries + data.n_queries, position.documents + len(data)
                 position = Position(number, offset, line, *done)
                 for change, _ in self._changes:
@@ -148,23 +148,23 @@ class RankingStream:
                 yield data, position
             position = replace(position, part=number + 1, offset=0, line=0)
 
-    def _check_returns(self, data: RankingData, seen: dict[int, Any], name: str) -> None:
-        """Warn of a query that was there before; newer queries push out older ones."""
+    def _warn_if_repeated(self, data: RankingData, seen: dict[int, Any], name: str) -> None:
+        """Warn of a query that occurred before; ``seen`` has about the last ``_MOST_SEEN``."""
         for query in data.query_ids.tolist():
-            if seen.get(hash(query) % _ROOM) == query and self._warns:
+            if seen.get(hash(query) % _MOST_SEEN) == query and self._warns:
                 self._warns = False
                 warn(
-                    f"{name}: query {query} was there before, and its later documents are taken as "
-                    "another query: keep the documents of a query together"
+                    f"{name}: query {query} occurs again after others, and its later documents "
+                    "count as another query: keep the documents of a query together"
                 )
-            seen[hash(query) % _ROOM] = query
+            seen[hash(query) % _MOST_SEEN] = query
 
 
-_ROOM = 2**16  # queries of a file that are remembered
+_MOST_SEEN = 2**16
 
 
 def open_stream(source: Any, *, format: str | None = None, **options: Any) -> RankingStream:
-    r"""Read ranking data in constant memory, however much there is.
+    r"""Return a stream of ranking data that is read in constant memory.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
 
     Notes
     -----
-    A query is a run of adjacent documents of one file. Where a query comes back after others, the
-    later documents are a query of their own; a ``leanrank.errors.DataWarning`` says so once,
-    as long as the query is among the last many thousands.
+    A query is a run of adjacent documents of one file. If a query occurs again after others, the
+    later documents are a query of their own; a ``leanrank.errors.DataWarning`` says so once, if the
+    query is among the last 65,536 or so.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def open_stream(source: Any, *, format: str | None = None, **options: Any) -> Ra
 
     def chunks(offset: int, line: int) -> Chunks:
         for number, item in enumerate(source):
-            if number >= offset:  # those before are drawn and dropped
+            if number >= offset:  # earlier items are skipped
                 yield as_chunk(item, number), number + 1, 0
 
     how = {"iterable": type(source).__name__}
@@ -239,7 +239,7 @@ def file_parts(
 
 
 def resized(data: RankingData, n_features: int) -> RankingData:
-    """Return the documents with another number of features: zeros at the end, or the end cut off.
+    """Return the documents with another number of features: zeros added or columns dropped.
 
     >>> resized(RankingData([[1.0, 2.0]], [0]), 3).X.tolist()
     [[1.0, 2.0, 0.0]]

@@ -1,4 +1,4 @@
-"""TREC run and qrels files, and the runs of several retrievers side by side."""
+"""TREC run and qrels files, and pools of the runs of several retrievers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from leanrank.errors import InputError, ParseError
 
 
 class _Table:
-    """One row per document and query, in any order, with a number: the columns of both files."""
+    """The columns of both files: query, document and a number, in any order."""
 
     qid: AnyArray
     doc_id: AnyArray
@@ -45,7 +45,7 @@ class _Table:
 
 @dataclass(frozen=True, repr=False)
 class Run(_Table):
-    """What a system retrieved: one row per document and query, in any order.
+    """Retrieved documents with scores: one row per document and query, in any order.
 
     >>> Run(["q1", "q1"], ["d3", "d7"], [2.5, 1.0], tag="bm25")
     Run: 1 query, 2 documents, tag bm25
@@ -59,7 +59,7 @@ class Run(_Table):
 
 @dataclass(frozen=True, repr=False)
 class Qrels(_Table):
-    """What was judged: one row per document and query, in any order.
+    """Judged documents with labels: one row per document and query, in any order.
 
     >>> Qrels(["q1", "q1"], ["d3", "d7"], [1, 0])
     Qrels: 1 query, 2 documents
@@ -73,7 +73,7 @@ class Qrels(_Table):
 def load_run(path: str | os.PathLike[str]) -> Run:
     """Read a run: ``query Q0 document rank score tag``, one document per line.
 
-    The rank is not used, as in trec_eval: the scores decide. ``-`` reads standard input;
+    The rank is not used, as in trec_eval: scores give the order. ``-`` reads standard input;
     compression is recognised.
     """
     qids, docs, scores, tags = _read(path, "query Q0 document rank score tag", "score")
@@ -87,10 +87,9 @@ def load_qrels(path: str | os.PathLike[str]) -> Qrels:
 
 
 def dump_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write a run, each query's documents by falling score, and by document id where scores tie.
+    """Write a run, the documents of each query by descending score, ties by document id.
 
-    Scores are written so that they read back to the same bits. The file appears whole or not at
-    all.
+    Scores read back to the same bits. The file appears under its name only when it is complete.
     """
     rank = _ranks(run.qid, run.doc_id, run.score)
     first = {qid: at for at, qid in enumerate(dict.fromkeys(run.qid.tolist()))}
@@ -147,9 +146,9 @@ def _read(
 
 
 SCALERS = ("query-minmax", "query-standard", "query-rank", "query-reciprocal-rank")
-"""What can be made of a run's scores, see ``RunPool.scaled``."""
+"""Normalisers of the scores of a run, see ``RunPool.scaled``."""
 QDRANT = "query-qdrant-rank"
-"""What Qdrant makes of ranks, with a constant per run; learned for Qdrant only."""
+"""Qdrant's normaliser of ranks, with a constant per run; learned for Qdrant only."""
 
 
 @dataclass(frozen=True)
@@ -162,12 +161,12 @@ class RunPool:
         A row per document and query. X holds the scores, one column per run, NaN where the run
         lacks the document; y the labels, 0 for documents without a judgment.
     rank : array of int64, shape (documents, runs)
-        The place in the run, counted from 1; 0 where the run lacks the document. Equal scores are
-        ordered by document id, the greatest first, as TREC's tools do.
+        The rank in the run, from 1; 0 where the run lacks the document. Equal scores are ordered by
+        document id, the greatest first, as by TREC's tools.
     judged_ptr, judged_labels : array
         The labels of all documents of each query that were retrieved or judged.
     notes : tuple of str
-        What was left out or assumed, a sentence each.
+        One sentence on each thing that was left out or assumed.
     """
 
     data: RankingData
@@ -201,17 +200,17 @@ class RunPool:
             for query, document, label in rows:
                 judged.setdefault(query, {})[document] = label
         index: dict[tuple[str, str], int] = {}
-        columns, asked = [], set[str]()
+        columns, answered = [], set[str]()
         for name, run in runs.items():
             pairs = list(zip(run.qid.tolist(), run.doc_id.tolist(), strict=True))
             if len(set(pairs)) < len(pairs):
                 raise InputError(f"the run {name!r} lists a document twice for one query: keep one")
-            asked.update(run.qid.tolist())
+            answered.update(run.qid.tolist())
             kept = [qrels is None or query in judged for query, _ in pairs]
             at = [index.setdefault(pair, len(index)) for pair in compress(pairs, kept)]
             columns.append((np.array(kept, dtype=bool), at))
         if not index:
-            raise InputError("no run answers a query that was judged: compare the ids of queries")
+            raise InputError("no run answers a judged query: compare the query ids of both files")
         X = np.full((len(index), len(runs)), np.nan)
         rank = np.zeros(X.shape, dtype=np.int64)
         for j, (run, (has, at)) in enumerate(zip(runs.values(), columns, strict=True)):
@@ -232,7 +231,7 @@ class RunPool:
         if qrels is None:
             return pool
         unjudged = sum(document not in judged[query] for query, document in index)
-        return replace(pool, notes=tuple(_notes(pool, asked, set(judged), unjudged)))
+        return replace(pool, notes=tuple(_notes(pool, answered, set(judged), unjudged)))
 
     def queries(self, chosen: AnyArray) -> RunPool:
         """Return the pool of some queries, by a mask or ascending positions."""
@@ -243,19 +242,20 @@ class RunPool:
         return RunPool(self.data.queries[kept], self.rank[rank], ptr, labels, self.notes)
 
     def scaled(self, scaler: str, constant: int | tuple[int, ...] = 60) -> FloatArray:
-        """Return one comparable value per document and run; a document that a run lacks gets 0.
+        """Return a normalised score per document and run; 0 where a run lacks the document.
 
         Parameters
         ----------
         scaler : str
             Within each query and over the documents that the run has: ``"query-minmax"`` from the
             lowest score, 0, to the highest, 1 (1 if all are equal); ``"query-standard"`` mean 0
-            and standard deviation 1, documents that the run lacks at its lowest; ``"query-rank"``
-            evenly from 1 at the top down to 0 for those it lacks; ``"query-reciprocal-rank"``
+            and standard deviation 1, and the lowest value for documents that the run lacks;
+            ``"query-rank"`` in even steps from 1 at the top down to 0 for those it lacks;
+            ``"query-reciprocal-rank"``
             (constant + 1) / (constant + rank); ``"query-qdrant-rank"`` constant / (constant +
             rank), which is Qdrant's 1 / (rank / weight + k − 1) with k = 2.
         constant : int, or one per run
-            Of reciprocal ranks.
+            The constant of reciprocal ranks.
         """
         has = self.rank > 0
         X, starts = self.data.X, self.data.query_ptr[:-1]
@@ -318,7 +318,7 @@ def _columns(table: Any, numeric: str, where: str) -> tuple[Any, Any, Any]:
 
 
 def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
-    """Return the place of each document in its query's list, from 1."""
+    """Return the rank of each document in its query, from 1."""
     by_id = np.argsort(doc_id, kind="stable")[::-1]
     _, query, sizes = np.unique(qid, return_inverse=True, return_counts=True)
     order = by_id[np.lexsort((-score[by_id], query[by_id]))]
@@ -327,12 +327,12 @@ def _ranks(qid: AnyArray, doc_id: AnyArray, score: FloatArray) -> IntArray:
     return ranks
 
 
-def _notes(pool: RunPool, asked: set[str], judged: set[str], n_unjudged: int) -> Iterator[str]:
-    """Yield what was left out or assumed, and the runs that do not answer every query."""
+def _notes(pool: RunPool, answered: set[str], judged: set[str], n_unjudged: int) -> Iterator[str]:
+    """Yield sentences on what was left out or assumed, and on runs that miss queries."""
     data, queries = pool.data, ("query", "queries")
-    if n := len(asked - judged):
+    if n := len(answered - judged):
         yield f"{counted(n, *queries)} without judgments left out"
-    if n := len(judged - asked):
+    if n := len(judged - answered):
         yield f"{counted(n, 'judged query', 'judged queries')} left out that no run answers"
     if n_unjudged:
         documents = counted(len(data), "retrieved document")

@@ -42,7 +42,7 @@ def test_compressed_files_and_streams(tmp_path, suffix, pack, open_):
     same(load_letor(tmp_path / "no_suffix"), load(SMALL))
     path.write_bytes(packed[:-12])
     with pytest.raises(
-        ParseError, match=rf"a.txt.{suffix}: the {suffix} data is damaged or cut short"
+        ParseError, match=rf"a.txt.{suffix}: the {suffix} data are damaged or cut short"
     ):
         load_letor(path)
     path.write_bytes(SMALL)

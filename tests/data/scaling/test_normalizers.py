@@ -98,7 +98,7 @@ def test_minmax_of_tiny_values():
 def test_sparse_that_would_fill_up_is_refused():
     X = sp.csr_array([[0.0, 1.0], [0.0, -1.0], [0.0, 0.0]])
     for scaler in (*PER_QUERY, GlobalMinMaxScaler):
-        with pytest.raises(InputError, match=r"would fill a sparse X .*toarray"):
+        with pytest.raises(InputError, match=r"would make a sparse X dense.*toarray"):
             scaler().fit(X)
 
 

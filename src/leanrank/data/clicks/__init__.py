@@ -1,8 +1,9 @@
 """Propensities of positions, and clicks weighted by them.
 
-In the position-based model a document at position k is clicked with probability p_k · r: it is
-looked at with propensity p_k, and then found attractive with r, wherever it stands. A click at k
-counted 1/p_k times is an unbiased count of attraction (Joachims, Swaminathan & Schnabel 2017).
+In the position-based model a document at position k is clicked with probability p_k · r: users
+examine it with propensity p_k, and then click it with probability r, its attraction, whatever the
+position. If a click at k counts 1/p_k times, the count is an unbiased estimate of attraction
+(Joachims, Swaminathan & Schnabel 2017).
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) ->
     clicks : ClickLog
     propensities : array-like or mapping
         One number in (0, 1] per position from 1 on, up to a common factor; or a mapping from
-        position. ``estimate_propensities(clicks)`` gives them; all ones takes clicks at face value.
+        position. ``estimate_propensities(clicks)`` estimates them; ones count every click once.
     clip : float, default=0.01
-        Smaller propensities, relative to the largest, are raised to this one: a little bias against
-        the rare click far down that would count a thousandfold.
+        Smallest propensity relative to the largest; smaller ones are raised to it. It adds a small
+        bias, and prevents that a rare click far down counts a thousandfold.
 
     Returns
     -------
     ClickWeights
-        In the order of ``clicks.data``. A loss that normalises by query counts every query alike;
-        ``query_weight=clicks.lists_per_query`` makes it count by popularity.
+        In the order of ``clicks.data``. A loss that normalises by query gives each query the same
+        weight; ``query_weight=clicks.lists_per_query`` weights queries by popularity.
 
     Examples
     --------
@@ -71,24 +72,24 @@ def click_weights(clicks: ClickLog, propensities: Any, *, clip: float = 0.01) ->
 
 
 def estimate_propensities(clicks: ClickLog) -> FloatArray:
-    """Estimate the propensity of each position, the first being 1, from documents that moved.
+    """Estimate the propensity of each position, relative to the first, from documents that moved.
 
     A document that was shown at two positions is clicked there in the ratio of their propensities,
     whatever its attraction. With n_d shows and c_d clicks of document d at k, and n'_d and c'_d at
-    the position above, the common ratio over all documents is estimated by Mantel and Haenszel's
+    the position above, the estimate of the common ratio over all documents is Mantel and Haenszel's
 
         p_k / p_{k−1} = Σ_d c_d n'_d / (n_d + n'_d)  /  Σ_d c'_d n_d / (n_d + n'_d),
 
-    and the propensities are products of these ratios. Where every document was swapped half of the
-    time, a ratio is that of clicks in the swap experiment of Joachims et al. (2017); it also copes
-    with documents that moved for other reasons (two ranking functions at work, say), as in Agarwal
-    et al. (2019).
+    and the propensities are products of these ratios. If every document was swapped half of the
+    time, a ratio is that of clicks in the swap experiment of Joachims et al. (2017). Documents may
+    also have moved for other reasons, such as two ranking functions in use, as in Agarwal et al.
+    (2019).
 
     Parameters
     ----------
     clicks : ClickLog
-        In which some documents were shown at different positions for reasons that have nothing to
-        do with who was looking.
+        Some documents must have been shown at different positions for reasons that do not depend on
+        the user.
 
     Returns
     -------
@@ -116,8 +117,7 @@ def estimate_propensities(clicks: ClickLog) -> FloatArray:
         raise InputError(
             f"the propensity of position {k} cannot be estimated: too few documents were shown and "
             f"clicked both there and at position {k - 1}; swap neighbours in some sessions, leave "
-            "out what stands lower, or give the propensities that you know: "
-            "click_weights(clicks, propensities)"
+            "out lower positions, or give known propensities: click_weights(clicks, propensities)"
         )
     return np.asarray(np.cumprod(np.append(1.0, below[1:] / above[1:])))
 
@@ -154,22 +154,22 @@ def make_clicks(
     Parameters
     ----------
     data : RankingData
-        Judged documents. One with the highest label is always clicked when it is looked at.
+        Judged documents. One with the highest label is always clicked if it is examined.
     n_sessions : int
-        Each asks one query, drawn uniformly.
+        Number of sessions, each with one query, drawn uniformly.
     eta : float, default=1.0
-        Position k is looked at with propensity k^−eta.
+        Position k is examined with propensity k^−eta.
     noise : float, default=0.1
-        Probability that a document with the lowest label is clicked when it is looked at; labels
+        Probability that a document with the lowest label is clicked if it is examined; labels in
         between are interpolated.
     list_length : int, default=10
         Largest number of documents shown.
     scores : array-like, optional
-        The ranking that is shown, one score per document in the order of ``data``; by default the
-        order of ``data`` itself.
+        Scores that give the ranking shown, one per document in the order of ``data``; by default
+        that order is shown.
     swaps : {"none", "adjacent", "shuffle"}, default="none"
-        What is done to each list before it is shown: nothing; one pair of neighbours is swapped in
-        half of the lists; all documents are shuffled.
+        Change of each list before it is shown: none; one pair of neighbours is swapped in half of
+        the lists; all documents are shuffled.
     random_state : int or None, default=0
 
     Returns

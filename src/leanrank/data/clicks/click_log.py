@@ -1,8 +1,8 @@
-"""Click logs: which documents were shown where, and which were clicked.
+"""Click logs: the documents that were shown, their positions and their clicks.
 
-A click is a comparison, not a judgment: users prefer what they click to what they saw and did not
-click (``click_preferences``). They see the top of a list more often than the rest; weights correct
-for that (``leanrank.data.clicks``).
+A click is a comparison, not a judgment: users prefer the documents that they click to those that
+they saw and did not click (``click_preferences``). They see the top of a list more often than the
+rest; weights correct for that (``leanrank.data.clicks``).
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ class ClickWeights(NamedTuple):
     Attributes
     ----------
     y : array
-        Clicks per expected look: how often each document was clicked among the times it is expected
-        to have been looked at.
+        Clicks per expected examination of each document.
     gain_weight : array
-        Its clicks, each counted 1/p times, per list of its query.
+        The clicks of each document, each counted 1/p times, per list of its query.
     """
 
     y: FloatArray
@@ -47,12 +46,12 @@ class ClickLog:
     row : array of int64
         The row in ``data`` of each document shown, list by list from the top down.
     position : array of int64
-        Where it stood, counted from 1.
+        The position of each document shown, from 1.
     clicked : array of bool
     list_ptr : array of int64
         List l is ``row[list_ptr[l]:list_ptr[l + 1]]``.
     propensity : array, optional
-        The probability with which each document was put where it stood, given those above it.
+        The probability of each document at its position, given those above it.
     """
 
     data: RankingData
@@ -74,17 +73,17 @@ class ClickLog:
 
     @property
     def n_lists(self) -> int:
-        """How many lists were shown."""
+        """Number of lists."""
         return len(self.list_ptr) - 1
 
     @property
     def n_without_clicks(self) -> int:
-        """Lists without a click: no preferences, but they count in click rates by position."""
+        """Number of lists without a click, which count in click rates by position."""
         return int((~np.logical_or.reduceat(self.clicked, self.list_ptr[:-1])).sum())
 
     @property
     def lists_per_query(self) -> IntArray:
-        """How often each query of ``data`` was asked: a ``query_weight`` by popularity."""
+        """Number of lists of each query of ``data``: a ``query_weight`` by popularity."""
         query_of_row = np.searchsorted(self.data.query_ptr, self.row, side="right") - 1
         return np.bincount(query_of_row[self.list_ptr[:-1]], minlength=self.data.n_queries)
 
@@ -93,8 +92,8 @@ class ClickLog:
     ) -> tuple[RankingData, Any]:
         """Return the shown documents with labels and weights, and their gain weights, for ``fit``.
 
-        ``y`` is a ClickWeights or one label per document, which ``explicit`` preferences replace.
-        Without either, clicks are weighed by the propensities that the log itself shows.
+        ``y`` is a ClickWeights or one label per document; ``explicit`` preferences replace it.
+        Without either, clicks are weighted by propensities that are estimated from the log.
         """
         if y is None and not explicit:
             from leanrank.data.clicks import click_weights, estimate_propensities
@@ -102,11 +101,11 @@ class ClickLog:
             y = click_weights(self, estimate_propensities(self))
         if isinstance(y, ClickWeights):
             if gain_weight is not None:
-                raise InputError("the click weights bring their own gain_weight: leave it out")
+                raise InputError("ClickWeights include gain_weight: leave it out")
             y, gain_weight = y
         given = {name: value for name, value in parts.items() if value is not None}
         for name in {"qid", "group"} & set(given):
-            raise InputError(f"a ClickLog brings its own {name}: leave {name} out")
+            raise InputError(f"a ClickLog includes {name}: leave {name} out")
         return self.data.replace(y=y, **given), gain_weight
 
     def __repr__(self) -> str:
@@ -119,9 +118,9 @@ class ClickLog:
 
 
 class Preferences(NamedTuple):
-    """Edges between rows: ``winner`` was preferred to ``loser``, ``weight`` times.
+    """Preferences between rows: ``winner`` was preferred to ``loser``, ``weight`` times.
 
-    A plain tuple of three arrays, as ``fit(X, preferences=...)`` takes it.
+    The tuple of three arrays that ``fit(X, preferences=...)`` takes.
     """
 
     winner: IntArray
@@ -150,16 +149,16 @@ def read_clicks(
         and query is one list.
     features : the same, or a RankingData with doc_ids, or a LETOR file with document ids
         One row per query and document, in columns of the same names as in the log; every other
-        column is a feature, but for those named label, qid, doc_id, weight, query_weight or offset.
-        Identifiers are compared as text. None: the features are the other columns of the log, taken
-        where a document is first shown.
+        column is a feature, except those named label, qid, doc_id, weight, query_weight or offset.
+        Identifiers are compared as text. None: the features are the other columns of the log, from
+        the first row of each document.
     session, query, document, position, clicked : str
         The names of the columns. Positions count from 1 and may have gaps; clicked is 0 or 1, or a
         truth value.
     propensity : str, optional
-        The column of the probability with which the system that served the list put this document
-        at this position, given the documents above it: 1 if it does not randomise. With it a log
-        says how another ranker would do (``leanrank.online.evaluate_policy``).
+        The column of the probability that the serving system shows this document at this position,
+        given the documents above it: 1 if it does not randomise. Then
+        ``leanrank.online.evaluate_policy`` can estimate the clicks of another ranker.
     keep_unshown : bool, default=False
         Keep the documents of ``features`` that no list shows.
 
@@ -218,7 +217,7 @@ def read_clicks(
                 f"{sessions[at].as_py()} for query {queries[at].as_py()!r} (rows {first} and "
                 f"{at}, counted from 0): a list shows one document at each position"
             )
-    # one sort of one number is twice as quick as two; a number of 64 bits holds both
+    # sorting by one number, which holds list and position, is twice as fast as by two
     order = np.argsort(in_order, kind="stable")
     list_of, found = list_of[order], found[order]
     numbers = {role: values[order] for role, values in numbers.items()}
@@ -242,7 +241,7 @@ def click_preferences(clicks: ClickLog) -> Preferences:
     -------
     Preferences
         Rows of ``clicks.data``; the weight is how often a preference was expressed. Opposite
-        preferences of different users are both kept.
+        preferences of different users are both listed.
 
     Examples
     --------
@@ -256,8 +255,8 @@ def click_preferences(clicks: ClickLog) -> Preferences:
     keys = np.concatenate([_above(clicks), _next(clicks)])
     if len(keys) == 0:
         raise InputError(
-            f"the {clicks.n_lists:,} lists of the click log express no preference: no click stands "
-            "below or right above a document that was not clicked"
+            f"the {clicks.n_lists:,} lists of the click log express no preference: no click is below "
+            "or right above a document that was not clicked"
         )
     keys, counts = np.unique(keys, return_counts=True)
     winner, loser = np.divmod(keys, len(clicks.data))
@@ -267,7 +266,7 @@ def click_preferences(clicks: ClickLog) -> Preferences:
 def _above(clicks: ClickLog) -> IntArray:
     """Return each clicked document × documents + each one above it that was not clicked."""
     passed_over = np.flatnonzero(~clicks.clicked)
-    before = np.concatenate(([0], np.cumsum(~clicks.clicked)))  # of these, before each place
+    before = np.concatenate(([0], np.cumsum(~clicks.clicked)))  # number before each document
     sizes = np.diff(clicks.list_ptr)
     first = np.repeat(before[clicks.list_ptr[:-1]], sizes)[clicks.clicked]
     count = before[:-1][clicks.clicked] - first
@@ -297,7 +296,7 @@ _REMEDIES = {
 
 
 def _numbers(table: Any, role: str, name: str, where: str) -> AnyArray:
-    """Return a column of numbers; raise for the first row that is wrong."""
+    """Return a column of numbers; raise an error for the first invalid row."""
     from leanrank.data.tables.arrow import is_number, side_numbers
 
     if not is_number(table[name].type):
@@ -316,8 +315,8 @@ def _codes(ids: Any) -> IntArray:
 
 
 def _repeated(key: IntArray) -> int | None:
-    """Return the first row whose key was there before."""
-    ordered = np.sort(key)  # far quicker than to sort with places
+    """Return the first row whose key occurs in an earlier row, or None."""
+    ordered = np.sort(key)  # much faster than argsort
     if not (ordered[1:] == ordered[:-1]).any():
         return None
     order = np.argsort(key, kind="stable")
@@ -325,7 +324,7 @@ def _repeated(key: IntArray) -> int | None:
 
 
 def _find(queries: Any, documents: Any, known: RankingData, where: str) -> IntArray:
-    """Return each shown document's row among the features."""
+    """Return the row in ``known`` of each document shown."""
     from leanrank.data.tables import pa, pc
 
     assert known.doc_ids is not None

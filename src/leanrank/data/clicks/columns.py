@@ -1,4 +1,4 @@
-"""Named columns and features of a table of any kind."""
+"""Named columns and features of tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def read_columns(
     ----------
     table : mapping of columns, data frame, Arrow table, or path of a .csv, .parquet or .arrow file
     names : mapping of str to str
-        What each column is, as the caller's parameters call it, and its name in the table.
+        The caller's parameter for each column, and the name of the column.
     where : str
-        What the table is called in messages.
+        The name of the table in messages.
     only : collection of str, optional
-        All columns that are needed of a Parquet file.
+        The columns to read of a file; by default all.
 
     Examples
     --------
@@ -42,14 +42,14 @@ def read_columns(
     for role, name in names.items():
         if name not in table.column_names:
             raise InputError(
-                f"{where} has no column {name!r}: name the right one with {role}= (columns: "
-                f"{', '.join(map(repr, table.column_names[:20]))})"
+                f"{where} has no column {name!r}: rename the right one, or in Python give its name "
+                f"as {role}= (columns: {', '.join(map(repr, table.column_names[:20]))})"
             )
     return table
 
 
 def identifiers(column: Any, name: str, where: str) -> Any:
-    """Return a column of identifiers as one Arrow array of text: 7 in one table is "7" in another.
+    """Return a column of identifiers as one Arrow array of text, so that 7 matches "7".
 
     >>> import pyarrow
     >>> identifiers(pyarrow.chunked_array([[7, 8]]), "session", "the log").to_pylist()
@@ -61,7 +61,7 @@ def identifiers(column: Any, name: str, where: str) -> Any:
     refuse_nulls(column, name, where)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    # large: all of it in one array may pass 2 GB
+    # large_string: the array may exceed 2 GB
     return column.cast(pa.large_string()).combine_chunks()
 
 

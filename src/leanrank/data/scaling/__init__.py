@@ -1,4 +1,4 @@
-"""Statistics of columns: ranges, means and variances, of a matrix and of one in parts."""
+"""Statistics of columns: ranges, means and variances of a matrix, which may be in parts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ Apply: TypeAlias = Callable[[Callable[[Matrix], Any]], Sequence[Any]]
 
 
 def column_ranges(X: Matrix) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the greatest value of each column in float64; NaN does not count."""
+    """Return the least and the greatest value of each column in float64; NaN is ignored."""
     if isinstance(X, np.ndarray):
         low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
     else:
         low, high = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
-        for a, b in row_blocks(X.shape[0], 4_096):  # SciPy copies what it reads by column
+        for a, b in row_blocks(X.shape[0], 4_096):  # SciPy copies the block
             low = np.fmin(low, X[a:b].nanmin(axis=0).toarray().ravel())
             high = np.fmax(high, X[a:b].nanmax(axis=0).toarray().ravel())
     return low.astype(np.float64), high.astype(np.float64)
 
 
 Moments: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
-"""Numbers of values, means and variances of columns; NaN does not count."""
+"""Numbers of values, means and variances of columns; NaN is ignored."""
 
 
 def column_moments(apply: Apply) -> Moments:
-    """Return the moments of the columns of a matrix in parts; means of sparse ones are 0."""
-    with np.errstate(all="ignore"):  # columns without a value, and beyond the range of squares
+    """Return the moments of the columns of a matrix in parts; means are 0 for a sparse one."""
+    with np.errstate(all="ignore"):  # empty columns, and squares that overflow
         return _merged(apply(_moments))
 
 

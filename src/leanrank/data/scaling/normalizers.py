@@ -1,7 +1,7 @@
 """Scaling features to comparable ranges, within each query or over the whole set.
 
-Every normaliser is a scikit-learn transformer that takes ``qid``, and travels with a model as a
-small dictionary: ``normalizer_from_dict`` gives back what ``to_dict`` wrote.
+Every normaliser is a scikit-learn transformer that takes ``qid``. A model file stores it as a small
+dictionary: ``normalizer_from_dict`` rebuilds it from the result of ``to_dict``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from leanrank.execution import make_executor, query_ranges, row_blocks
 class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of all normalisers.
 
-    X may be an array, a sparse matrix, a data frame or a RankingData; the answer is an array or a
+    X may be an array, a sparse matrix, a data frame or a RankingData. The result is an array or a
     sparse matrix in the order of X's rows, or a RankingData. float32 stays float32.
     """
 
@@ -66,14 +66,14 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : array, sparse matrix, data frame or RankingData
             Documents with their features.
         qid : array-like, optional
-            The query of each document, in any order; None: all are one query. A RankingData brings
-            its own.
+            The query of each document, in any order; None: all are one query. A RankingData
+            includes its queries.
         """
         check_is_fitted(self)
         matrix = self._checked(X, reset=False)
         if isinstance(X, RankingData):
             if qid is not None:
-                raise InputError("qid was given beside a RankingData, which has its own queries")
+                raise InputError("a RankingData includes its queries: leave qid out")
             return X.with_fields(X=self._scaled(matrix, X.query_ptr))
         grouping = group_rows(qid, matrix.shape[0])
         scaled = self._scaled(grouping.take(matrix), grouping.query_ptr)
@@ -94,7 +94,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return {"kind": self.kind, **learned}
 
     def _is_sound(self) -> bool:
-        """Return whether data could give the fitted attributes."""
+        """Return whether the fitted attributes are possible."""
         return True
 
     def _learn(self, X: Matrix) -> None:
@@ -108,8 +108,8 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         matrix = X if data is None else data.X
         if not self._takes_sparse and hasattr(matrix, "tocsr"):
             raise InputError(
-                f"the {self.kind!r} normaliser would fill a sparse X with values: make it dense "
-                "with X.toarray() or `storage='dense'` first, or use 'standard'"
+                f"the {self.kind!r} normaliser would make a sparse X dense: do so first with "
+                "X.toarray() or `storage='dense'`, or use 'standard'"
             )
         finite = "allow-nan" if self._takes_missing else True
         settings: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
@@ -123,7 +123,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise
             raise InputError(
                 f"X contains NaN, and {self.kind!r} cannot scale missing values: fill them in, or "
-                "scale with 'standard' or 'minmax', which keep them (curves need neither)"
+                "scale with 'standard' or 'minmax', which leave them NaN (curves need neither)"
             ) from error
         if reset and data is not None:
             self.n_features_in_ = data.n_features
@@ -146,7 +146,7 @@ class Normalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class _QueryNormalizer(Normalizer):
-    """Scales each query by its own documents, and learns nothing."""
+    """Base of normalisers that scale each query by its own documents and need no fit."""
 
     per_query = True
     _takes_missing = False
@@ -188,7 +188,7 @@ class QueryMinMaxScaler(_QueryNormalizer):
     A feature becomes (x − min) / (max − min) over the documents of the query, and 0 where it is the
     same for all of them.
 
-    X must be dense, since the zeros of a sparse one would move.
+    X must be dense, since zeros do not stay zeros.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class QueryStandardScaler(_QueryNormalizer):
     """Scale every feature to mean 0 and standard deviation 1 within each query.
 
     The deviation is over the documents of the query (divided by their number); a feature that is
-    the same for all of them becomes 0. X must be dense, since the zeros of a sparse one would move.
+    the same for all of them becomes 0. X must be dense, since zeros do not stay zeros.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class GlobalStandardScaler(Normalizer):
     """Scale every feature to mean 0 and standard deviation 1 over the training data.
 
     A feature that is the same in all documents keeps scale 1. A sparse X is scaled but not centred,
-    so that it stays sparse: the mean counts as 0. Rankers see no difference, because they compare
+    so that it stays sparse: the mean counts as 0. That does not change rankings, which compare
     documents of one query. A sparse X becomes dense if the scaler was fitted on a dense one.
 
     Attributes
@@ -302,7 +302,7 @@ class GlobalStandardScaler(Normalizer):
 
     def _learn(self, X: Matrix) -> None:
         count, mean, variance = column_moments(lambda function: [function(X)])
-        # as scikit-learn tells what is constant but for rounding
+        # constant up to rounding, as in scikit-learn
         error = count * np.finfo(float).eps
         constant = variance <= error * variance + (error * mean) ** 2
         self.mean_ = mean if isinstance(X, np.ndarray) else np.zeros(len(mean))
@@ -366,10 +366,10 @@ def _shift_and_divide(X: AnyArray, shift: FloatArray, scale: FloatArray) -> AnyA
 
 
 def as_normalizer(step: Any) -> Any:
-    """Return a normaliser that does what a fitted scaler of scikit-learn does, or None.
+    """Return the normaliser that is equal to a fitted scaler of scikit-learn, or None.
 
     ``StandardScaler``, ``MaxAbsScaler`` and ``MinMaxScaler`` to [0, 1] are known; a normaliser is
-    returned as it is.
+    returned unchanged.
     """
     if isinstance(step, Normalizer):
         return step
@@ -389,7 +389,7 @@ _PER_QUERY = QueryMinMaxScaler, QueryStandardScaler, QueryRankScaler
 NORMALIZERS: dict[str, type[Normalizer]] = {
     scaler.kind: scaler for scaler in (*_PER_QUERY, GlobalStandardScaler, GlobalMinMaxScaler)
 }
-"""The normalisers by the name that they have in a model file and on the command line."""
+"""The normalisers by their names in model files and on the command line."""
 
 
 def make_normalizer(kind: str) -> Any:
@@ -403,7 +403,7 @@ def make_normalizer(kind: str) -> Any:
 
 
 def normalizer_from_dict(spec: Mapping[str, Any]) -> Any:
-    """Rebuild a normaliser from what its ``to_dict`` gave; anything unexpected is an error.
+    """Return the normaliser of a result of ``to_dict``; raise an InputError for anything else.
 
     >>> normalizer_from_dict({"kind": "minmax", "min": [0], "max": [4]}).transform([[3.0]]).tolist()
     [[0.75]]
@@ -424,6 +424,6 @@ def normalizer_from_dict(spec: Mapping[str, Any]) -> Any:
     if not sound:
         raise InputError(
             f"the {fresh.kind!r} normaliser needs {' and '.join(names) or 'no entry'} as lists of "
-            "finite numbers that data could give: write the model again"
+            "possible finite numbers: write the model again"
         )
     return fresh

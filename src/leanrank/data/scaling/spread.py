@@ -17,11 +17,11 @@ SPREAD_FACTOR = 100.0
 """Ratio of spreads above which rankers warn and ``scale="auto"`` standardises."""
 
 ENOUGH_VALUES = 10
-"""Features with fewer values other than zero do not count."""
+"""Features with fewer values other than zero are ignored."""
 
 
 class Spread(NamedTuple):
-    """The largest ratio between the spreads of two features; ``str`` is a sentence about it."""
+    """The largest ratio between the spreads of two features; ``str`` gives a sentence."""
 
     ratio: float
     widest: str
@@ -33,7 +33,7 @@ class Spread(NamedTuple):
 
 
 class ScaleChoice(NamedTuple):
-    """The kind of normaliser to use, or None; and why, if the data decided."""
+    """The kind of normaliser to use, or None; and the reason for "auto"."""
 
     kind: str | None
     reason: str = ""
@@ -44,23 +44,23 @@ class ScaleChoice(NamedTuple):
 
 
 def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False) -> ScaleChoice:
-    """Return how to scale data, for an option such as ``scale="auto"``.
+    """Return the normaliser to use for an option such as ``scale="auto"``.
 
     Parameters
     ----------
     data : RankingData or ClusterData
         The training data.
     scale : str or None
-        "auto" standardises if ``wide_spread`` finds something. "none" and None do not scale.
-        Otherwise the kind of a normaliser.
+        "auto" standardises if ``wide_spread`` is not None. "none" and None do not scale. Otherwise
+        the kind of a normaliser.
     curves : bool
-        Whether only rankers with curves or steps get the data. They need no scaling: "auto" leaves
-        the data as they are, and a normaliser that treats all queries alike is rejected.
+        Whether only rankers with curves or steps use the data. They need no scaling: "auto" does
+        not scale, and a normaliser over all queries is rejected.
 
     Returns
     -------
     ScaleChoice
-        ``choice.make()`` is the normaliser, ``choice.reason`` what "auto" found.
+        ``choice.make()`` is the normaliser, ``choice.reason`` the reason for "auto".
 
     Examples
     --------
@@ -87,7 +87,7 @@ def scale_wanted(data: Any, scale: str | None = "auto", *, curves: bool = False)
 
 
 def spread_of(data: Any) -> Spread | None:
-    """Return how much the features of data differ in spread, in memory or wherever they are."""
+    """Return the widest and the narrowest feature of data, in memory or on a cluster."""
     if hasattr(data, "spread"):
         found: Spread | None = data.spread()
         return found
@@ -112,7 +112,7 @@ def wide_spread(
 
     Both the standard deviations and the ranges must differ that much: a rare feature has a small
     deviation whatever its unit, and a feature with an outlier a large range. Features that are
-    constant or have fewer than ten values other than zero do not count.
+    constant or have fewer than ten values other than zero are ignored.
     """
     return wide_spread_of_parts(lambda function: [function(X)], X.shape[0], names, factor)
 
@@ -120,7 +120,7 @@ def wide_spread(
 def wide_spread_of_parts(
     apply: Apply, n_rows: int, names: Sequence[str] | None = None, factor: float = SPREAD_FACTOR
 ) -> Spread | None:
-    """Return the same of a matrix in parts."""
+    """Return the result of ``wide_spread`` for a matrix in parts."""
     if n_rows < ENOUGH_VALUES:
         return None
     low, high = zip(*apply(column_ranges), strict=True)
@@ -135,7 +135,7 @@ def wide_spread_of_parts(
         return None
     _, _, variance = column_moments(apply)
     deviations = np.sqrt(variance[counted])
-    if deviations.all():  # none is below the least number there is
+    if deviations.all():  # none underflows
         spreads = deviations
     if _ratio(spreads) <= factor:
         return None

@@ -1,8 +1,7 @@
-"""Synthetic ranking data with known sparse weights, of any size; and the sample set.
+"""Synthetic ranking data of any size with known sparse weights, and the sample set.
 
-Queries are drawn in blocks, and a block depends on the seed and on its own number only. So a set
-can be made whole or as a stream in constant memory, from any query onwards, and the documents are
-always the same.
+Queries are drawn in blocks, and a block depends only on the seed and its number. So the documents
+are the same whether a set is drawn whole or as a stream in constant memory, from any query on.
 """
 
 from __future__ import annotations
@@ -48,17 +47,16 @@ def make_ranking(
     Parameters
     ----------
     n_queries : int, default=100
-        How many queries.
+        Number of queries.
     docs_per_query : int or (int, int), default=50
-        Documents of each query, or the least and the most there may be.
+        Documents of each query, or the smallest and the largest number.
     n_features : int, default=20
-        How many features.
+        Number of features.
     n_informative : int, optional
         Features with a weight other than zero; 5 by default, or all if there are fewer.
     n_levels : int, default=3
-        Labels are 0, ..., n_levels − 1. Each level has half the share of the one below, which is
-        about what judged web searches look like. Some queries have many good documents and some
-        have none.
+        Labels are 0, ..., n_levels − 1. Each level has half the share of the one below, about as in
+        judged web searches. Some queries have many good documents and some have none.
     label_noise : float, default=0.5
         Standard deviation of the noise; that of Xw is 1.
     density : float, default=1.0
@@ -66,9 +64,9 @@ def make_ranking(
     correlation : float, default=0.0
         Correlation of any two features, in [0, 1).
     dtype : {float64, float32}
-        How X is stored.
+        Type of X.
     random_state : int or None, default=0
-        The seed; None draws a new one each time.
+        The seed; None draws one.
     return_coef : bool, default=False
         Return the pair of data and w.
 
@@ -102,12 +100,12 @@ def stream_ranking(
 ) -> Iterator[RankingData]:
     """Return an iterator over the pieces of a synthetic data set, in constant memory.
 
-    The pieces put together are what ``make_ranking`` gives for the same parameters.
+    Together, the pieces are the result of ``make_ranking`` for the same parameters.
 
     Parameters
     ----------
     n_queries : int, optional
-        Where to stop; by default the stream does not end.
+        Number of queries; by default the stream does not end.
     docs_per_query, n_features, **shape
         As in ``make_ranking``.
     queries_per_chunk : int, optional
@@ -132,7 +130,7 @@ def stream_ranking(
     return (recipe.queries(at, min(at + step, n_queries or at + step)) for at in starts)
 
 
-# What a seed stands for: other sizes of blocks would be other data.
+# Other block sizes would give other data for the same seed.
 _CELLS_PER_BLOCK = 1 << 20
 _MOST_QUERIES_PER_BLOCK = 1 << 10
 _ROWS_PER_DRAW = 1 << 15
@@ -161,7 +159,7 @@ class _Recipe:
         for number in pair:
             check_whole("docs_per_query", number)
         if len(pair) != 2 or pair[0] > pair[1]:
-            raise InputError(f"docs_per_query={docs_per_query} is no number or (least, most)")
+            raise InputError(f"docs_per_query={docs_per_query} is not a number or (least, most)")
         self.smallest, self.largest = pair
         self.n_features = check_whole("n_features", n_features)
         if n_informative is None:
@@ -229,7 +227,7 @@ class _Recipe:
         alike = np.full(self.n_features, 1.0 / self.n_features)
         chosen = rng.choice(self.n_features, n_informative, replace=False, p=alike)
         coef[chosen] = rng.choice([-1.0, 1.0], len(chosen)) * rng.uniform(0.5, 1.5, len(chosen))
-        # features of dense data are alike: the informative ones will do
+        # in dense data, features without a weight do not change the scores
         width = self.n_features if self.sparse else max(1, len(chosen))
         cells = self._draws_per_row() if self.sparse else width
         n_rows = int(min(max(_PILOT_CELLS // max(cells, 1), _PILOT_ROWS // 32), _PILOT_ROWS))
@@ -259,11 +257,11 @@ class _Recipe:
         return X
 
     def _entries(self, rng: np.random.Generator, n_rows: int) -> Matrix:
-        """Draw columns with replacement, a Poisson number per row; those that occur get a value."""
+        """Draw a Poisson number of columns per row, with replacement, and a value for each."""
         n_features = self.n_features
         rows = np.repeat(np.arange(n_rows), rng.poisson(self._draws_per_row(), n_rows))
         drawn = (rng.random(len(rows)) * n_features).astype(np.int64)
-        cells = np.sort(rows * n_features + drawn)  # np.unique hashes, in fifty times the time
+        cells = np.sort(rows * n_features + drawn)  # np.unique takes fifty times as long
         rows, cols = np.divmod(cells[np.diff(cells, prepend=-1) > 0], n_features)
         values = rng.standard_normal(len(cols), dtype=self.dtype)
         if self.correlation:
@@ -275,7 +273,7 @@ class _Recipe:
         values += values.dtype.type(np.sqrt(self.correlation)) * common
 
     def _draws_per_row(self) -> float:
-        """Return how many draws per row, on average, fill the wanted share of the columns."""
+        """Return the mean number of draws per row that fills a share ``density`` of the columns."""
         return float(-np.log1p(-self.density)) * self.n_features
 
 
@@ -287,22 +285,21 @@ def _scores(X: Matrix, coef: FloatArray) -> FloatArray:
     return np.einsum("ij,j->i", X[:, used].astype(np.float64, copy=False), coef[used])
 
 
-def random_stream(seed: int, *place: int) -> np.random.Generator:
-    """Return the random numbers for one use of a seed."""
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=place)))
+def random_stream(seed: int, *key: int) -> np.random.Generator:
+    """Return a generator for one use of a seed."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 FOLDER = Path(__file__).with_name("sample_set")
-"""Where the files of the sample set are."""
+"""Directory of the sample set."""
 
 
 def load_sample() -> tuple[RankingData, RankingData, RankingData]:
-    """Load the training, validation and test part of the embedded sample set.
+    """Load the training, validation and test part of the sample set.
 
-    It has the shape of a judged web search: 200 queries of very different size, 28 named features,
-    labels 0–4 of which most are 0. Eight features make a document relevant (see
-    ``sample_weights``); the others are near copies of them, relatives and noise.
-    ``scripts/make_sample.py`` made it.
+    It resembles a judged web search: 200 queries of very different size, 28 named features, labels
+    0–4 of which most are 0. Eight features determine relevance (see ``sample_weights``); the others
+    are near copies of them, correlated features and noise. ``scripts/make_sample.py`` made it.
 
     Returns
     -------
@@ -324,7 +321,7 @@ def load_sample() -> tuple[RankingData, RankingData, RankingData]:
 
 
 def sample_weights() -> dict[str, float]:
-    """Return the weight of every feature of the sample set in the truth that made its labels.
+    """Return the true weight of every feature of the sample set, from which labels were drawn.
 
     Examples
     --------
@@ -337,7 +334,7 @@ def sample_weights() -> dict[str, float]:
 
 
 def _read(name: str, names: list[str]) -> RankingData:
-    """Read one file line by line: a first look need not wait until the reader is compiled."""
+    """Read one file line by line, without compiling the LETOR reader."""
     with lzma.open(FOLDER / name, "rt", encoding="ascii") as lines:
         documents = [line.split() for line in lines]
     X = np.zeros((len(documents), len(names)))
