@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from leanrank import execution
 from leanrank.errors import InputError
 from leanrank.execution import (
-    SerialExecutor,
-    ThreadExecutor,
+    Executor,
     add_up,
     available_cores,
     count_workers,
@@ -36,19 +35,19 @@ def test_results_come_in_the_order_of_the_items(workers: int) -> None:
 
 def test_threads_are_used_and_limited() -> None:
     both = threading.Barrier(2, timeout=20)
-    ThreadExecutor(2).map(lambda _: both.wait(), range(2))  # would time out on one thread
+    Executor(2).map(lambda _: both.wait(), range(2))  # would time out on one thread
     names: set[str] = set()
 
     def note(_: int) -> None:
         names.add(threading.current_thread().name)
         time.sleep(0.001)
 
-    ThreadExecutor(2).map(note, range(40))
+    Executor(2).map(note, range(40))
     assert len(names) <= 2
     assert threading.current_thread().name not in names
 
 
-@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(3)])
+@pytest.mark.parametrize("executor", [Executor(), Executor(3)])
 def test_empty_single_and_failing_maps(executor: execution.Executor) -> None:
     assert executor.map(abs, []) == []
     assert executor.map(abs, iter([-1])) == [1]
@@ -59,7 +58,7 @@ def test_empty_single_and_failing_maps(executor: execution.Executor) -> None:
 
 def test_maps_inside_maps_do_not_wait_for_each_other() -> None:
     done: list[list[list[int]]] = []
-    executor = ThreadExecutor(2)
+    executor = Executor(2)
 
     def outer(i: int) -> list[int]:
         return executor.map(lambda j: i * j, range(5))
@@ -83,7 +82,7 @@ def test_n_jobs_counts_as_in_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(execution, "available_cores", lambda: 4)
     asked = (None, 1, 7, np.int64(3), -1, -2, -4, -9)
     assert [count_workers(n) for n in asked] == [1, 1, 7, 3, 4, 3, 1, 1]
-    assert isinstance(make_executor(None), SerialExecutor)
+    assert isinstance(make_executor(None), Executor)
     assert make_executor(-1).n_workers == 4
 
 
@@ -153,7 +152,7 @@ def test_blas_is_held_to_one_thread_in_a_pool_too() -> None:
         with single_threaded_blas():
             return _blas_threads()
 
-    assert {n for found in ThreadExecutor(2).map(inside, range(8)) for n in found} == {1}
+    assert {n for found in Executor(2).map(inside, range(8)) for n in found} == {1}
     assert _blas_threads() == before
 
 
@@ -162,8 +161,8 @@ def test_a_forked_child_has_its_own_pool() -> None:
     program = """
 import os, sys, warnings
 warnings.simplefilter("ignore")
-from leanrank.execution import ThreadExecutor
-pool = ThreadExecutor(2)
+from leanrank.execution import Executor
+pool = Executor(2)
 assert pool.map(abs, [-1, -2, -3]) == [1, 2, 3]
 child = os.fork()
 if child == 0:
@@ -183,10 +182,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from leanrank import make_ranking
 from leanrank.rankers import DominationRanker
 from leanrank.designs.base import make_design
-from leanrank.execution import SerialExecutor, single_threaded_blas
+from leanrank.execution import Executor, single_threaded_blas
 from leanrank import execution
 
-class Slow(SerialExecutor):
+class Slow(Executor):
     def map(self, function, items):
         time.sleep(1.0)
         return super().map(function, items)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from benchmarks.harness import Options, Table
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.execution import SerialExecutor
+from leanrank.execution import Executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.groups import GroupPenalty
@@ -43,7 +43,7 @@ def _differences(form: str, seed: int) -> dict[str, float]:
     X: Any = _awkward(rng).astype(form.split()[1])
     plain = X.astype(np.float64)
     ramps = RampColumns.at_quantiles(X, SEGMENTS)
-    design = ramp_design(csr_array(X) if "sparse" in form else X, ramps, SerialExecutor())
+    design = ramp_design(csr_array(X) if "sparse" in form else X, ramps, Executor())
     columns = _written_out(plain, ramps)
     loss = get_loss("domination")
     sizes = [0, 1, 4, 60, 35, 100, 50, 50]

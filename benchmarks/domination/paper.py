@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.domination.problems import alpha_max, lasso, load, make_problem
 from benchmarks.harness import Options, Table, race, show_seconds
-from leanrank.execution import SerialExecutor, single_threaded_blas
+from leanrank.execution import Executor, single_threaded_blas
 from leanrank.problem.memory import MemoryProblem as Problem
 from leanrank.solvers.first_order.bound_cd import BoundDescent
 from leanrank.solvers.newton.solver import Newton
@@ -29,7 +29,7 @@ def run(options: Options) -> list[Table]:
     with single_threaded_blas():
         for name in ("MQ2008", "OHSUMED"):
             train, _, _ = fetch(name, data_dir=options.data, download=False).fold(1)
-            problem = make_problem(train, SerialExecutor())
+            problem = make_problem(train, Executor())
             top = alpha_max(problem)
             _compile(problem, 0.1 * top)
             for ratio in RATIOS:

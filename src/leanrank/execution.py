@@ -1,4 +1,4 @@
-"""Mapping kernels over ranges, and adding up what comes back in a fixed order.
+"""Mapping kernels over ranges, and adding up their results in a fixed order.
 
 The ranges depend on the data only, never on the number of workers, and partial results are combined
 in the order of the ranges. So one thread, many threads and a cluster give the same bits.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,35 +25,25 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ROWS_PER_RANGE = 16_384
-"""Documents in one unit of work: large enough to hide the cost of a call, small enough to share."""
+"""Documents per unit of work: many against the cost of a call, few against idle threads."""
 
 
-class SerialExecutor:
-    """Applies a function to one item after the other, in the calling thread."""
+class Executor:
+    """Applies a function to items in the calling thread, or in a pool of several threads.
 
-    n_workers = 1
+    Threads run in parallel because the kernels release the GIL.
+    """
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply ``function`` to every item; results in the order of the items."""
-        return [function(item) for item in items]
-
-
-class ThreadExecutor(SerialExecutor):
-    """A pool of threads; worth it because the kernels release the GIL."""
-
-    def __init__(self, n_workers: int) -> None:
+    def __init__(self, n_workers: int = 1) -> None:
         self.n_workers = n_workers
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Apply ``function`` to every item in the pool; results in the order of the items."""
+        """Return the results of ``function`` for all items, in their order."""
         listed = list(items)
-        if len(listed) < 2 or getattr(_worker, "busy", False):  # a worker must not wait for workers
-            return super().map(function, listed)
+        # a worker must not wait for workers
+        if self.n_workers == 1 or len(listed) < 2 or getattr(_worker, "busy", False):
+            return [function(item) for item in listed]
         return list(_pool(self.n_workers, os.getpid()).map(function, listed))
-
-
-Executor: TypeAlias = SerialExecutor
-"""Either of the two."""
 
 
 def make_executor(n_jobs: int | None) -> Executor:
@@ -62,12 +52,11 @@ def make_executor(n_jobs: int | None) -> Executor:
     >>> make_executor(2).map(abs, [-3, 2, -1])
     [3, 2, 1]
     """
-    n_workers = count_workers(n_jobs)
-    return SerialExecutor() if n_workers == 1 else ThreadExecutor(n_workers)
+    return Executor(count_workers(n_jobs))
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Turn ``n_jobs`` into a number of threads.
+    """Return the number of threads for ``n_jobs``.
 
     >>> count_workers(None), count_workers(3)
     (1, 3)
@@ -85,7 +74,7 @@ def count_workers(n_jobs: int | None) -> int:
 
 
 def available_cores() -> int:
-    """Count the cores this process may use, which can be fewer than the machine has."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -110,7 +99,7 @@ def query_ranges(
 
 
 def row_blocks(n_rows: int, rows_per_block: int = ROWS_PER_RANGE) -> list[tuple[int, int]]:
-    """Cut rows into consecutive blocks, whatever the queries.
+    """Cut rows into consecutive blocks, regardless of queries.
 
     >>> row_blocks(10, 4)
     [(0, 4), (4, 8), (8, 10)]
@@ -119,7 +108,7 @@ def row_blocks(n_rows: int, rows_per_block: int = ROWS_PER_RANGE) -> list[tuple[
 
 
 def add_up(parts: Sequence[Any]) -> Any:
-    """Add partial results one after the other; arrays are added into a copy of the first."""
+    """Return the sum of partial results, added in their order."""
     total = parts[0].copy() if isinstance(parts[0], np.ndarray) else parts[0]
     for part in parts[1:]:
         total += part
@@ -128,10 +117,10 @@ def add_up(parts: Sequence[Any]) -> Any:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS to one thread: its sums differ between thread counts, and we thread above it.
+    """Limit BLAS to one thread: its sums depend on their number, and kernels have own threads.
 
-    The limit belongs to the process: of several concurrent fits, the first sets it and the last
-    restores it, whichever threads they run in.
+    The limit is that of the process: of several concurrent fits, the first sets it and the last
+    restores it, in any threads.
     """
     with _blas_lock:
         if not _blas_limits:
@@ -152,8 +141,8 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 _blas_lock = threading.RLock()
-_blas_limits: list[Any] = []  # one per user; the first can restore the limit
-if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread that it lacks
+_blas_limits: list[Any] = []  # one per block in use; the first can restore the limit
+if hasattr(os, "register_at_fork"):  # in a child, no thread could release the lock
     os.register_at_fork(
         before=_blas_lock.acquire,
         after_in_parent=_blas_lock.release,
@@ -162,7 +151,7 @@ if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread
 
 
 class cached_property(functools.cached_property[R]):  # noqa: N801
-    """The one of functools without its lock, which a forked child may find held (Python 3.11)."""
+    """functools.cached_property without its lock, which a fork may copy locked (Python 3.11)."""
 
     def __init__(self, function: Callable[[Any], R]) -> None:
         super().__init__(function)
@@ -172,7 +161,7 @@ class cached_property(functools.cached_property[R]):  # noqa: N801
 def _take_blas_control() -> None:
     """Let this thread set the limit: threadpoolctl from 3.7 on ignores all threads but the first.
 
-    That one may be the main thread, which is alive but idle while a pool fits.
+    The first may be the main thread, which is idle while a pool fits.
     """
     from threadpoolctl import OpenBLASController
 
@@ -190,7 +179,7 @@ def _blas_controller() -> Any:
 
 @lru_cache(maxsize=8)
 def _pool(n_workers: int, pid: int) -> ThreadPoolExecutor:
-    """Keep one pool per size and process: a forked child must not wait for its parent's threads."""
+    """Return the pool of a size and process: a forked child has none of its parent's threads."""
     del pid
     return ThreadPoolExecutor(
         n_workers,

@@ -215,15 +215,12 @@ def get_system(name: str) -> System:
 
 
 def get_ranker(name: str) -> Any:
-    """Return the class of a ranker by its name on the command line.
+    """Return the class of a system by its name on the command line.
 
     >>> get_ranker("rankrls").__name__
     'RankRLS'
     """
-    known = ranker_names()
-    if name not in known:
-        raise InputError(f"there is no algorithm {name!r}: {suggest(name, known)}")
-    return SYSTEMS[name].load()
+    return get_system(name).load()
 
 
 def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:

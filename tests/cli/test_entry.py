@@ -170,7 +170,7 @@ def test_python_m(tmp_path):
     ran = python("-m", "leanrank", "predict", "none.json", "none.txt", cwd=tmp_path)
     assert ran.returncode == 2
     assert ran.stderr == (
-        "leanrank: error: none.json: cannot be read (No such file or directory)\n"
+        "leanrank: error: none.json: there is no such file\n"
     )
 
 

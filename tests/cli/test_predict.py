@@ -79,7 +79,7 @@ def test_json(run, files, model):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["none.json", "test.txt"], "none.json: cannot be read (No such file or directory)"),
+        (["none.json", "test.txt"], "none.json: there is no such file"),
         (["test.txt", "test.txt"], "test.txt, line 1, column "),
         (["m.json", "none.txt"], "none.txt: there is no such file"),
         (["m.json", "wide.txt"], "wide.txt, line 1, column "),

@@ -170,7 +170,7 @@ def test_sizes_beside_the_file(tmp_path):
 
 def test_parts_that_differ(tmp_path):
     one, other = make_ranking(3, 4, 5), make_ranking(3, 4, 6)
-    with pytest.raises(InputError, match="the parts of the data differ"):
+    with pytest.raises(InputError, match="chunks of the data differ"):
         write_store([one, other], tmp_path / "a.arrow")
     with pytest.raises(InputError, match="no data to write"):
         write_store([], tmp_path / "a.arrow")

@@ -266,7 +266,7 @@ def test_a_query_that_comes_back_is_another_with_one_warning(tmp_path):
     lines = [f"1 qid:{query} 1:1\n" for query in ("a", "a", "b", "a", "b", "c")]
     (tmp_path / "a.txt").write_text("".join(lines))
     for chunk_bytes in (1, 10**6):
-        with pytest.warns(DataWarning, match=r"a\.txt: query a was there") as seen:
+        with pytest.warns(DataWarning, match=r"a\.txt: query a occurs again") as seen:
             chunks = list(open_stream(tmp_path / "a.txt", chunk_bytes=chunk_bytes))
         assert len(seen) == 1
         assert joined(chunks, 1)[2].tolist() == [2, 1, 1, 1, 1]

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, random_array
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import RampDesign, SparseRampDesign, ramp_design
 from leanrank.errors import InputError
-from leanrank.execution import SerialExecutor, make_executor
+from leanrank.execution import Executor, make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
 from leanrank.penalties.elastic_net import ElasticNet
@@ -62,7 +62,7 @@ def both(form, n_segments=5, n=300, seed=0):
     X = stored(awkward(n, seed), form)
     plain = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64)
     ramps = RampColumns.at_quantiles(X, n_segments)
-    return ramp_design(X, ramps, SerialExecutor()), written_out(plain, ramps)
+    return ramp_design(X, ramps, Executor()), written_out(plain, ramps)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -271,7 +271,7 @@ def test_one_feature_with_many_knots_costs_no_memory_for_the_others():
     ramps = RampColumns(knots, np.zeros(5_000, dtype=bool))
     tracemalloc.start()
     try:
-        ramp_design(X, ramps, SerialExecutor()).rmatvec(np.ones(200))
+        ramp_design(X, ramps, Executor()).rmatvec(np.ones(200))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -282,7 +282,7 @@ def test_knots_too_close_for_a_slope_are_one():
     X = np.array([[0.0], [5e-324], [1.0]])
     assert RampColumns.at_quantiles(X, 2).knots[0].tolist() == [0.0, 1.0]
     wide = np.array([[-1.7e308], [1.7e308], [0.0]])
-    design = ramp_design(wide, RampColumns.at_quantiles(wide, 1), SerialExecutor())
+    design = ramp_design(wide, RampColumns.at_quantiles(wide, 1), Executor())
     assert np.isfinite(design.matvec(np.ones(1))).all()
 
 
@@ -292,20 +292,20 @@ def test_infinite_values_are_refused(form):
     X[1, 1] = np.inf
     X = stored(X, form)
     with pytest.raises(InputError, match=r"f2 \(column 1\) holds infinity"):
-        ramp_design(X, RampColumns.at_quantiles(stored(np.eye(3, 2), form), 2), SerialExecutor())
+        ramp_design(X, RampColumns.at_quantiles(stored(np.eye(3, 2), form), 2), Executor())
 
 
 def test_gaps_that_training_data_do_not_have_score_as_the_first_knot():
     X = np.arange(10.0)[:, None]
     ramps = RampColumns.at_quantiles(X, 3)
-    later = ramp_design(np.array([[np.nan], [-5.0]]), ramps, SerialExecutor())
+    later = ramp_design(np.array([[np.nan], [-5.0]]), ramps, Executor())
     w = np.array([1.0, 2.0, 3.0, 0.0])
     assert later.matvec(w).tolist() == [0.0, 0.0]
 
 
 def test_bins_are_small_and_leave_with_their_problem():
     X = awkward()
-    design = ramp_design(X, RampColumns.at_quantiles(X, 5), SerialExecutor())
+    design = ramp_design(X, RampColumns.at_quantiles(X, 5), Executor())
     assert design.X is X
     assert design.bins.nbytes == X.nbytes // 8
     loss = get_loss("domination")

@@ -12,7 +12,7 @@ from leanrank.designs.surfaces import (
     screening_gains,
     screening_sums,
 )
-from leanrank.execution import SerialExecutor, make_executor
+from leanrank.execution import Executor, make_executor
 from leanrank.losses.base import Curvature
 from leanrank.model import Surface
 
@@ -49,8 +49,8 @@ def made(dtype=np.float64, n=400, seed=0, storage=np.asarray):
     X[rng.random((n, 6)) < 0.1] = np.nan
     ramps = RampColumns.at_quantiles(X, 5).with_lines(X, 0.3)
     if storage is not np.asarray:
-        return X, ramp_design(storage(X), ramps, SerialExecutor(), entries_per_block=128)
-    return X, ramp_design(X, ramps, SerialExecutor(), rows_per_block=128)
+        return X, ramp_design(storage(X), ramps, Executor(), entries_per_block=128)
+    return X, ramp_design(X, ramps, Executor(), rows_per_block=128)
 
 
 PAIRS = [(0, 1), (0, 4), (1, 3), (2, 4), (3, 5), (4, 5)]
@@ -114,7 +114,7 @@ def test_a_surface_has_its_values_on_the_grid():
     grid = design.columns.grid(0, w[-4:])
     rows = np.full((len(knots[0]) * len(knots[4]), 6), 0.0)
     rows[:, 0], rows[:, 4] = (a.ravel() for a in np.meshgrid(knots[0], knots[4], indexing="ij"))
-    at_knots = SurfaceDesign(ramp_design(rows, curves.ramps, SerialExecutor()), [(0, 4)])
+    at_knots = SurfaceDesign(ramp_design(rows, curves.ramps, Executor()), [(0, 4)])
     np.testing.assert_allclose(at_knots.matvec(w), grid.ravel(), atol=1e-12)
 
 
@@ -126,14 +126,14 @@ def test_screening_is_a_newton_step_of_the_pair_beside_its_features():
     weight[60:70], g[60:70] = 0.0, 0.0
     query = np.repeat(np.arange(5), np.diff(ptr))
     pairs = np.array(PAIRS)
-    sums = screening_sums(curves, pairs, g, weight, ptr, SerialExecutor())
+    sums = screening_sums(curves, pairs, g, weight, ptr, Executor())
     for some in np.split(np.arange(400), [200]):  # sums over whole queries add up
         own = np.isin(np.arange(400), some)
-        parts = screening_sums(curves, pairs, g * own, weight * own, ptr, SerialExecutor())
+        parts = screening_sums(curves, pairs, g * own, weight * own, ptr, Executor())
         sums = tuple(a - b for a, b in zip(sums, parts, strict=True))
     for left in sums:
         np.testing.assert_allclose(left, 0.0, atol=1e-9)
-    found = screening_gains(*screening_sums(curves, pairs, g, weight, ptr, SerialExecutor()))
+    found = screening_gains(*screening_sums(curves, pairs, g, weight, ptr, Executor()))
     h = half(X, curves.ramps)
     expected = []
     for f, k in PAIRS:
@@ -165,7 +165,7 @@ def test_what_one_feature_adds_alone_goes_to_its_curve(gaps):
     for j in gaps:
         X[rng.random(800) < 0.2, j] = np.nan
     ramps = RampColumns.at_quantiles(X, 6).with_lines(X, 0.3)
-    design = SurfaceDesign(ramp_design(X, ramps, SerialExecutor()), [(0, 4), (1, 2)])
+    design = SurfaceDesign(ramp_design(X, ramps, Executor()), [(0, 4), (1, 2)])
     w = rng.normal(size=design.n_features)
     curved, grids = design.columns.split(w)
     surfaces = [

@@ -285,9 +285,9 @@ def test_size_limit(tmp_path):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileError, match=r"none\.json: cannot be read \(No such file"):
+    with pytest.raises(FileError, match=r"none\.json: there is no such file"):
         load_model(tmp_path / "none.json")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="this is a directory"):
         load_model(tmp_path)
 
 

@@ -243,7 +243,7 @@ def test_check_number():
 def test_rankers_by_name():
     for name, kind in RANKERS.items():
         assert get_ranker(name).__name__ == kind
-    with pytest.raises(InputError, match="no algorithm 'rankrsl': did you mean 'rankrls'"):
+    with pytest.raises(InputError, match="no system 'rankrsl': did you mean 'rankrls'"):
         get_ranker("rankrsl")
     with pytest.raises(InputError, match="choose from"):
         get_ranker("zzz")

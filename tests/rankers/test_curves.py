@@ -12,7 +12,7 @@ from leanrank import LinearRanker, RampFeatures, load_model
 from leanrank.data.ranking_data import RankingData
 from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
-from leanrank.execution import SerialExecutor
+from leanrank.execution import Executor
 from leanrank.online import OnlineRanker
 from leanrank.penalties.elastic_net import ElasticNet
 from leanrank.rankers import DominationRanker, ListNet, MinBatSRank, RankNet, RankRLS, RankSVM
@@ -65,7 +65,7 @@ def test_model_file_design_and_ranker_give_the_same_scores(kind, tmp_path):
     train = train.replace(X=csr_array(X) if kind == "sparse64" else X)
     ranker = DominationRanker(alpha=0.01, curves=5).fit(train)
     scores = ranker.predict(train)
-    design = ramp_design(train.X, ranker.ramps_, SerialExecutor())
+    design = ramp_design(train.X, ranker.ramps_, Executor())
     close = 1e-5 if kind == "dense32" else 1e-12
     assert np.allclose(design.matvec(ranker.coef_), scores, rtol=0, atol=close)
     ranker.save(tmp_path / "model.json")

@@ -19,7 +19,7 @@ from leanrank.data import RankingData, dump
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
 from leanrank.errors import InputError
-from leanrank.execution import SerialExecutor
+from leanrank.execution import Executor
 from leanrank.losses.base import Labels
 from leanrank.losses.listnet import SoftmaxLoss
 from leanrank.rankers.lean_search import Search
@@ -102,10 +102,10 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
 
     def searched(part, folds):
         labels = Labels(part.y, part.query_ptr)
-        design = ramp_design(part.X, ramps, SerialExecutor())
+        design = ramp_design(part.X, ramps, Executor())
         loss = SoftmaxLoss(emphasis=0.5)
         structure = Structure(design, design.ramps)
-        search = Search(part, labels, loss, {"curves": structure}, settings, SerialExecutor())
+        search = Search(part, labels, loss, {"curves": structure}, settings, Executor())
         search.divide(folds)
         return search
 
@@ -127,11 +127,11 @@ def test_held_out_losses_are_those_of_a_model_of_the_other_queries(data):
 def test_a_feature_is_as_strong_as_the_objective_rises_without_it(data):
     """By hand: the quadratic model on explicit columns; and nearly what another fit says."""
     ramps = RampColumns.at_quantiles(data.X, 3).with_lines(data.X, 0.3)
-    design = ramp_design(data.X, ramps, SerialExecutor())
+    design = ramp_design(data.X, ramps, Executor())
     structure = Structure(design, design.ramps).with_pairs([(0, 1), (1, 4)])
     settings = Settings(0.5, None, None, np.array([1.0, 0.3, 0.1, 0.03]), 2, 1e-10)
     labels, loss = Labels(data.y, data.query_ptr), SoftmaxLoss(emphasis=0.5)
-    search = Search(data, labels, loss, {"curves": structure}, settings, SerialExecutor())
+    search = Search(data, labels, loss, {"curves": structure}, settings, Executor())
     search.fit_whole(structure, 0.03)
     part, w, n = search.whole, search.whole.w, data.n_features
     problem = part.problem(structure)

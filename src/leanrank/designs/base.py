@@ -21,7 +21,7 @@ import numpy as np
 from leanrank._jit import kernel
 from leanrank._mapped import is_mapped
 from leanrank._typing import AnyArray, FloatArray, IntArray, Matrix
-from leanrank.execution import Executor, SerialExecutor, row_blocks
+from leanrank.execution import Executor, row_blocks
 from leanrank.losses.base import Curvature
 
 MOST_COPIED_BYTES = 64 << 20
@@ -234,7 +234,7 @@ def make_design(
     """
     if isinstance(X, Design):
         return X
-    executor = SerialExecutor() if executor is None else executor
+    executor = Executor() if executor is None else executor
     n_rows = int(X.shape[0])
     anchor = np.zeros(n_rows, dtype=np.int64)
     if query_ptr is not None:

@@ -46,9 +46,9 @@ def ramp_design(
 
     Examples
     --------
-    >>> from leanrank.execution import SerialExecutor
+    >>> from leanrank.execution import Executor
     >>> X = np.array([[0.0], [1.0], [3.0], [np.nan]])
-    >>> design = ramp_design(X, RampColumns.at_quantiles(X, 2), SerialExecutor())
+    >>> design = ramp_design(X, RampColumns.at_quantiles(X, 2), Executor())
     >>> design.take(np.arange(3)).columns((0, 4), 0, 3)
     array([[0., 0., 0.],
            [1., 0., 0.],

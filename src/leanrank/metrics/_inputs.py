@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import as_floats, group_rows, group_sizes_to_qid, one_dimensional
+from leanrank.data.grouping import (
+    Grouping,
+    as_floats,
+    group_rows,
+    group_sizes_to_qid,
+    one_dimensional,
+)
 from leanrank.errors import InputError
 from leanrank.metrics.conventions import Convention
 from leanrank.metrics.measures import (
@@ -48,16 +54,15 @@ def check_finite(array: FloatArray, name: str) -> None:
         )
 
 
-def find_queries(qid: Any, group: Any, n_rows: int) -> tuple[AnyArray, IntArray, IntArray | None]:
+def find_queries(qid: Any, group: Any, n_rows: int) -> Grouping:
     """Return the identifiers and boundaries of the queries, and the order that groups the rows."""
     if qid is not None and group is not None:
         raise InputError("both qid and group were given: give one of them")
     if group is None:
-        grouping = group_rows(qid, n_rows)
-        return grouping.query_ids, grouping.query_ptr, grouping.order
+        return group_rows(qid, n_rows)
     group_sizes_to_qid(group, n_rows)  # checks it
-    ends = np.cumsum(np.asarray(group), dtype=np.int64)  # queries without documents are kept
-    return np.arange(len(ends)), np.concatenate((np.zeros(1, np.int64), ends)), None
+    ends = np.cumsum(np.asarray(group), dtype=np.int64)  # with queries without documents
+    return Grouping(np.arange(len(ends)), np.concatenate((np.zeros(1, np.int64), ends)), None)
 
 
 def label_codes(labels: FloatArray) -> tuple[IntArray, FloatArray]:

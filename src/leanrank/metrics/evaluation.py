@@ -13,7 +13,7 @@ import numpy as np
 
 from leanrank._numbers import defined
 from leanrank._typing import AnyArray, FloatArray, IntArray
-from leanrank.data.grouping import LONGEST_LIST, one_dimensional
+from leanrank.data.grouping import LONGEST_LIST, Grouping, one_dimensional
 from leanrank.data.ranking_data import RankingData
 from leanrank.data.trec import Qrels, Run
 from leanrank.errors import InputError, warn
@@ -173,11 +173,11 @@ def evaluate(
         if qid is not None or group is not None:
             raise InputError("the data set brings its own queries: leave qid and group out")
         doc_ids = y.doc_ids if doc_ids is None else doc_ids
-        labels, query_ids, query_ptr, order = y.y, y.query_ids, y.query_ptr, None
+        labels, grouping = y.y, Grouping(y.query_ids, y.query_ptr, None)
         check_finite(labels, "y")
     else:
         labels = numbers(y, "y")
-        query_ids, query_ptr, order = find_queries(qid, group, len(labels))
+        grouping = find_queries(qid, group, len(labels))
         if qid is None and group is None and len(labels) > LONGEST_LIST:
             warn(
                 f"evaluate got no qid, so all {len(labels):,} documents count as one query: give "
@@ -192,12 +192,10 @@ def evaluate(
                 "ties by document id need doc_ids: give one id per document, or choose other ties, "
                 "such as ties='average'"
             )
-        ids = one_dimensional(doc_ids, "doc_ids", len(labels)).astype(np.str_)
-    if order is not None:
-        labels, values = labels[order], values[order]
-        ids = None if ids is None else ids[order]
+        ids = grouping.take(one_dimensional(doc_ids, "doc_ids", len(labels)).astype(np.str_))
     changed = [name for name in changes if getattr(chosen, name) != getattr(base, name)]
-    lists = Lists(query_ids, query_ptr, values, labels, ids)
+    columns = grouping.take(values), grouping.take(labels), ids
+    lists = Lists(grouping.query_ids, grouping.query_ptr, *columns)
     return measure_lists(parsed, chosen, lists, changed=changed, n_jobs=n_jobs)
 
 

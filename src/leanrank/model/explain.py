@@ -188,7 +188,7 @@ class Difference:
     above: str
     below: str
     scores: tuple[float, float]
-    differences: dict[str | int, float]
+    differences: dict[str, float]
 
     def __repr__(self) -> str:
         high, low = self.scores

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from math import inf, isfinite
 from typing import Any
 
 from leanrank.data.matrices import MOST_FEATURES
-from leanrank.errors import FileError, LeanrankError, ModelError, first_repeated
+from leanrank.data.sources import open_bytes, shown_name
+from leanrank.errors import LeanrankError, ModelError, first_repeated
 from leanrank.model.curves import Curve, Line, Ramps, Steps
 from leanrank.model.model import Model
 from leanrank.model.provenance import plain_json
@@ -47,15 +47,15 @@ _DOCUMENT = {
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = 64 * 2**20) -> Model:
     """Read a model file.
 
-    The file is data: nothing in it is executed, and any deviation from the format is rejected, so
-    untrusted files can be read safely. A pickled model cannot.
+    Nothing in the file is executed, and any deviation from the format is rejected. So untrusted
+    files can be read safely, unlike pickled models.
 
     Parameters
     ----------
     path : path
-        The file, or ``"-"`` for standard input.
+        The file, or ``"-"`` for standard input; compression is recognised.
     max_bytes : int
-        Refuse larger files.
+        Largest size of the (decompressed) file; larger ones are rejected.
 
     Raises
     ------
@@ -73,15 +73,9 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = 64 * 2**20) -> 
     Model: 1 of 2 features
       f2   1.5
     """
-    source = os.fspath(path)
-    try:
-        if source == "-":
-            source, content = "<stdin>", sys.stdin.buffer.read(max_bytes + 1)
-        else:
-            with open(source, "rb") as stream:
-                content = stream.read(max_bytes + 1)
-    except OSError as error:
-        raise FileError(f"{source}: cannot be read ({error.strerror or error})") from error
+    source = shown_name(path)
+    with open_bytes(path) as stream:
+        content = stream.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ModelError(f"{source}: larger than {max_bytes:,} bytes, the limit: raise max_bytes")
     try:

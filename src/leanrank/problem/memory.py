@@ -20,7 +20,7 @@ from leanrank.designs.base import Block, Design, make_design
 from leanrank.designs.dense import DenseDesign
 from leanrank.designs.sparse import SparseDesign
 from leanrank.errors import InputError
-from leanrank.execution import Executor, SerialExecutor, add_up, cached_property
+from leanrank.execution import Executor, add_up, cached_property
 from leanrank.losses.base import Evaluated, Loss, Plan
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.coordinate import coordinate_minimum
@@ -66,7 +66,7 @@ class MemoryProblem(Problem):
         limits: Limits | None = None,
     ) -> None:
         self.limits = Limits() if limits is None else limits
-        self.executor: Executor = SerialExecutor() if executor is None else executor
+        self.executor: Executor = Executor() if executor is None else executor
         self.design = make_design(X, self.executor, plan.query_ptr)
         self.loss = loss
         self.plan = loss.workspace(plan)

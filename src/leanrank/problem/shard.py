@@ -21,7 +21,7 @@ from leanrank.data.ranking_data import RankingData
 from leanrank.designs.base import Design, make_design
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.surfaces import SurfaceColumns, columns_design
-from leanrank.execution import SerialExecutor, cached_property, single_threaded_blas
+from leanrank.execution import Executor, cached_property, single_threaded_blas
 from leanrank.losses.base import Labels, Loss, query_shares
 from leanrank.problem.memory import MemoryProblem
 
@@ -137,7 +137,7 @@ class Shard:
         labels = replace(self._labels(setup), normalize="none", query_weight=shares / setup.total)
         columns = self._design
         if setup.ramps is not None:
-            columns = columns_design(self.data.X, setup.ramps, SerialExecutor())
+            columns = columns_design(self.data.X, setup.ramps, Executor())
         loss = setup.loss.unweighed  # the shares have its weights
         return MemoryProblem(columns, loss, loss.prepare(labels))
 

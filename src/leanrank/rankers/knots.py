@@ -20,7 +20,7 @@ from leanrank.designs.ramp_columns import NARROWEST, RampColumns
 from leanrank.designs.ramps import Curves, ramp_design
 from leanrank.designs.surfaces import SurfaceColumns
 from leanrank.errors import InputError
-from leanrank.execution import Executor, SerialExecutor
+from leanrank.execution import Executor
 from leanrank.model import Model
 from leanrank.penalties.base import Penalty
 from leanrank.penalties.elastic_net import directions as check_directions
@@ -237,14 +237,14 @@ class RampFeatures(TransformerMixin, BaseEstimator):
         """Choose the knots from documents, given as X to a ranker."""
         values = checked_features(self, X, reset=True)
         found = find_ramps(self.curves, names_of(self), values, values.shape[0])
-        self.ramps_ = ramp_design(values, found, SerialExecutor()).ramps
+        self.ramps_ = ramp_design(values, found, Executor()).ramps
         return self
 
     def transform(self, X: Any) -> Any:
         """Return the columns of all ramps: a RankingData for a RankingData, else an array."""
         check_is_fitted(self, "ramps_")
         values, ramps = checked_features(self, X), self.ramps_
-        design = ramp_design(values, ramps, SerialExecutor())
+        design = ramp_design(values, ramps, Executor())
         own = design.ramps  # with columns for new gaps
         if own.gap.any() and not ramps.gap.any():
             missing = feature_name(int(np.flatnonzero(own.gap)[0]), names_of(self))

@@ -13,7 +13,7 @@ from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.data.ranking_data import feature_name
 from leanrank.designs import surfaces
 from leanrank.errors import InputError, warn
-from leanrank.execution import SerialExecutor, row_blocks
+from leanrank.execution import Executor, row_blocks
 from leanrank.losses.base import Curvature
 from leanrank.problem.shard import Shard, Sums
 from leanrank.problem.sharded import Shards
@@ -51,7 +51,7 @@ def with_surfaces(
     shards: Shards | None = getattr(problem, "shards", None)
     if shards is not None and shards.ramps is not None:
         of_query = np.all(shards.map(_constant), axis=0)
-        design: Any = surfaces.columns_design(shards.sample()[0], shards.ramps, SerialExecutor())
+        design: Any = surfaces.columns_design(shards.sample()[0], shards.ramps, Executor())
     else:
         design = problem.design
         of_query = constant_in_queries(design.X, problem.plan.query_ptr)

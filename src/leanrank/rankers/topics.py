@@ -16,7 +16,7 @@ from leanrank._typing import FloatArray, Matrix
 from leanrank.data.ranking_data import RankingData, column_values
 from leanrank.designs.base import make_design
 from leanrank.errors import InputError, warn
-from leanrank.execution import SerialExecutor, make_executor, single_threaded_blas
+from leanrank.execution import Executor, make_executor, single_threaded_blas
 from leanrank.losses.base import Labels
 from leanrank.metrics.judge import Judge
 from leanrank.rankers.inputs import validated_matrix
@@ -163,7 +163,7 @@ class TopicRanker(BaseEstimator):
         """Return for each topic its sparse weights, alpha, gap and number of unconverged fits."""
         topics = range(Y.shape[1])
         outer = make_executor(self.n_jobs if len(topics) > 1 else None)
-        inner = SerialExecutor() if len(topics) > 1 else make_executor(self.n_jobs)
+        inner = Executor() if len(topics) > 1 else make_executor(self.n_jobs)
         has_path = isinstance(ranker, LinearRanker)
         design = make_design(X, inner) if has_path else None  # once for all topics
 

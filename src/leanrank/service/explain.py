@@ -81,17 +81,15 @@ class Ranking:
     def why(self, above: int, below: int) -> list[dict[str, Any]]:
         """Return per term the values of two documents, what they add, and the difference."""
         first, second = self.parts(above), self.parts(below)
-        pairs = [(name, one, second[name]) for name, one in first.items()]
-        found = [
+        return [
             {
                 "term": name,
-                "values": [one["value"], other["value"]],
-                "adds": [one["adds"], other["adds"]],
-                "difference": one["adds"] - other["adds"],
+                "values": [first[name]["value"], second[name]["value"]],
+                "adds": [first[name]["adds"], second[name]["adds"]],
+                "difference": difference,
             }
-            for name, one, other in pairs
+            for name, difference in self.explanation.why(above, below).differences.items()
         ]
-        return sorted(found, key=lambda each: -abs(each["difference"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

@@ -123,7 +123,7 @@ def test_damaged_archives_are_clean_errors(pack):
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileError, match=r"nothing.txt: there is no such file"):
         load_letor(tmp_path / "nothing.txt")
-    with pytest.raises(FileError, match="this is a directory, give one of its files"):
+    with pytest.raises(FileError, match="this is a directory: give one of its files"):
         load_letor(tmp_path)
     with pytest.raises(InputError, match="open it in binary mode"):
         load_letor(io.StringIO("1 qid:1 1:1"))

@@ -171,7 +171,7 @@ def test_ranking_data_in_ranking_data_out(scaler):
     assert out.feature_names == ("x", "y")
     np.testing.assert_array_equal(out.y, data.y)
     np.testing.assert_array_equal(out.X, scaler().fit_transform(data.X, qid=data.qid))
-    with pytest.raises(InputError, match="has its own queries"):
+    with pytest.raises(InputError, match="leave qid out"):
         fitted.transform(data, qid=data.qid)
     with pytest.raises(InputError, match="have 20 features but"):
         fitted.transform(make_ranking(3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leanrank.execution import SerialExecutor
+from leanrank.execution import Executor
 from leanrank.losses.base import Labels
 from leanrank.losses.exponential import ExponentialLoss
 from leanrank.solvers.boosting.rounds import boost, boosting_weight
@@ -47,8 +47,8 @@ def every_weak_ranker(X):
 def run(X, y, ptr, n_rounds, normalize="query", **labels):
     loss = ExponentialLoss()
     plan = loss.prepare(Labels(y=y, query_ptr=ptr, normalize=normalize, **labels))
-    columns = ThresholdColumns(X, None, SerialExecutor())
-    return list(boost(columns, loss, plan, SerialExecutor(), n_rounds))
+    columns = ThresholdColumns(X, None, Executor())
+    return list(boost(columns, loss, plan, Executor(), n_rounds))
 
 
 @pytest.mark.parametrize("seed", range(12))

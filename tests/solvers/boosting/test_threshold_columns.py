@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from leanrank.data.ranking_data import column_values
-from leanrank.execution import SerialExecutor, ThreadExecutor
+from leanrank.execution import Executor
 from leanrank.solvers.boosting.threshold_columns import (
     BINS,
     CodedColumn,
@@ -54,7 +54,7 @@ def test_the_best_cut_of_all(seed, n_rows, n_features, missing, sparse, dtype):
     X = make_matrix(rng, n_rows, n_features, missing=missing, dtype=dtype)
     direction = rng.normal(size=n_rows)
     direction -= direction.mean()  # as a score gradient: it adds up to zero
-    columns = ThresholdColumns(csr_array(X) if sparse else X, None, SerialExecutor())
+    columns = ThresholdColumns(csr_array(X) if sparse else X, None, Executor())
     cut = columns.best(direction)
     expected = brute_force(X, direction)
     if cut is None:
@@ -74,7 +74,7 @@ def test_codes_of_every_width(n_values):
     X = rng.permutation(np.arange(80_000) % n_values).astype(np.float64)[:, None]
     direction = rng.normal(size=len(X)) + 0.1 * np.sign(X[:, 0] - n_values // 3)
     direction -= direction.mean()
-    columns = ThresholdColumns(X, None, SerialExecutor(), exact_values=1 << 17)
+    columns = ThresholdColumns(X, None, Executor(), exact_values=1 << 17)
     cut = columns.best(direction)
     order = np.argsort(-X[:, 0], kind="stable")
     sums = np.cumsum(direction[order])[np.flatnonzero(np.diff(X[order, 0]) != 0)]
@@ -90,7 +90,7 @@ def test_the_first_of_equal_features_whatever_the_order_of_the_rows():
     direction -= direction.mean()
     for _ in range(5):
         order = rng.permutation(2000)
-        columns = ThresholdColumns(np.ascontiguousarray(X[order]), None, SerialExecutor())
+        columns = ThresholdColumns(np.ascontiguousarray(X[order]), None, Executor())
         assert columns.best(direction[order]).feature == 1
 
 
@@ -100,7 +100,7 @@ def test_threads_find_the_same_bits():
     direction = rng.normal(size=3000)
     cuts = [
         ThresholdColumns(X, None, executor).best(direction)
-        for executor in (SerialExecutor(), ThreadExecutor(2), ThreadExecutor(4))
+        for executor in (Executor(), Executor(2), Executor(4))
     ]
     assert cuts[0] == cuts[1] == cuts[2]
 
@@ -114,8 +114,8 @@ def test_many_values_are_cut_at_quantiles_of_a_sample_and_few_between_any_two(sp
     direction = np.nan_to_num(X[:, 0]) + 0.3 * rng.normal(size=20_000)
     direction -= direction.mean()
     given = csr_array(X) if sparse else X
-    exact = ThresholdColumns(given, None, SerialExecutor()).best(direction)
-    columns = ThresholdColumns(given, None, SerialExecutor(), exact_values=4_000)
+    exact = ThresholdColumns(given, None, Executor()).best(direction)
+    columns = ThresholdColumns(given, None, Executor(), exact_values=4_000)
     sizes = [len(one.thresholds) for one in columns._columns]
     assert max(sizes) <= BINS
     assert sizes[1] == 99
@@ -164,23 +164,23 @@ def test_documents_of_weight_zero_make_no_threshold(sparse):
     weight = np.array([1.0, 1.0, 0.0, 1.0, 0.0])
     direction = np.array([-0.5, 0.1, 0.0, 0.4, 0.0])
     given = csr_array(X) if sparse else X
-    columns = ThresholdColumns(given, None, SerialExecutor(), weight)
+    columns = ThresholdColumns(given, None, Executor(), weight)
     cut = columns.best(direction)
     assert cut == Cut(pytest.approx(0.4), 0, 2.0, 0)
-    without = ThresholdColumns(X[weight > 0], None, SerialExecutor()).best(direction[weight > 0])
+    without = ThresholdColumns(X[weight > 0], None, Executor()).best(direction[weight > 0])
     assert cut == without
 
 
 def test_nothing_to_cut():
     nothing = np.full((5, 2), np.nan)
     nothing[:, 1] = 3.0
-    assert ThresholdColumns(nothing, None, SerialExecutor()).best(np.zeros(5)) is None
+    assert ThresholdColumns(nothing, None, Executor()).best(np.zeros(5)) is None
 
 
 def test_missing_alone_may_be_the_best_cut():
     X = np.array([[1.0], [1.0], [np.nan], [1.0]])
     direction = np.array([0.2, 0.2, -0.6, 0.2])
-    cut = ThresholdColumns(X, None, SerialExecutor()).best(direction)
+    cut = ThresholdColumns(X, None, Executor()).best(direction)
     assert (cut.threshold, cut.missing) == (-np.inf, 0)
     assert cut_values(cut, X[:, 0]).tolist() == [True, True, False, True]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leanrank.errors import InputError
-from leanrank.execution import SerialExecutor, make_executor
+from leanrank.execution import Executor, make_executor
 from leanrank.solvers.least_squares.ridge import solve_ridge_dual
 from leanrank.solvers.least_squares.spectrum import factorise, leave_query_out_scores
 from tests.solvers.reference_rankrls import centre, centred_of, random_problem, ridge
@@ -22,7 +22,7 @@ def test_training_again_without_each_query(n, sparse, weights):
     centred = centred_of(X, plan, sparse)
     spectrum = factorise(centred)
     assert (spectrum.outer is not None) == (n > len(X))
-    scores = leave_query_out_scores(spectrum, ALPHAS, SerialExecutor())
+    scores = leave_query_out_scores(spectrum, ALPHAS, Executor())
     for alpha, row in zip(ALPHAS, scores, strict=True):
         w = ridge(A, b, alpha)
         assert np.allclose(spectrum.weights(alpha), w, atol=1e-7 * np.abs(w).max())
@@ -41,7 +41,7 @@ def test_a_query_of_most_documents_and_collinear_features():
     A, b = centre(X, plan)
     centred = centred_of(X, plan)
     for alpha in (1e-8, 1e-3, 10.0):
-        scores = leave_query_out_scores(factorise(centred), np.array([alpha]), SerialExecutor())[0]
+        scores = leave_query_out_scores(factorise(centred), np.array([alpha]), Executor())[0]
         for q in range(4):
             mine = centred.query_of == q
             w = ridge(A[~mine], b[~mine], alpha)
@@ -59,7 +59,7 @@ def test_the_same_bits_on_any_number_of_threads():
 
 def test_without_the_only_query_the_model_is_empty():
     X, plan = random_problem(np.random.default_rng(3), sizes=[9, 1])
-    scores = leave_query_out_scores(factorise(centred_of(X, plan)), ALPHAS, SerialExecutor())
+    scores = leave_query_out_scores(factorise(centred_of(X, plan)), ALPHAS, Executor())
     assert not scores[:, :9].any()
 
 

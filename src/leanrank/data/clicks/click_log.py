@@ -255,8 +255,8 @@ def click_preferences(clicks: ClickLog) -> Preferences:
     keys = np.concatenate([_above(clicks), _next(clicks)])
     if len(keys) == 0:
         raise InputError(
-            f"the {clicks.n_lists:,} lists of the click log express no preference: no click is below "
-            "or right above a document that was not clicked"
+            f"the {clicks.n_lists:,} lists of the click log express no preference: no click is "
+            "below or right above a document that was not clicked"
         )
     keys, counts = np.unique(keys, return_counts=True)
     winner, loser = np.divmod(keys, len(clicks.data))

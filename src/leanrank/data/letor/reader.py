@@ -23,7 +23,7 @@ from leanrank.data.letor import parser
 from leanrank.data.matrices import DENSE_FROM, csr
 from leanrank.data.sources import is_regular, open_bytes, quoted
 from leanrank.errors import InputError, ParseError, check_choice
-from leanrank.execution import Executor, SerialExecutor
+from leanrank.execution import Executor
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -128,7 +128,7 @@ def _guess(buffer: Any, ranges: list[tuple[int, int]], request: LetorRequest) ->
         if len(ranges) > 1 and stop - start > request.sample_bytes:
             stop = buffer.find(b"\n", start + request.sample_bytes) + 1
         samples.append((start, stop))
-    rows = _RowArrays(buffer, samples, LetorLayout(False, 0), request, SerialExecutor())
+    rows = _RowArrays(buffer, samples, LetorLayout(False, 0), request, Executor())
     return _decide([rows.parse(at).report for at in range(len(samples))], request)
 
 

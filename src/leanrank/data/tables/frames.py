@@ -37,7 +37,7 @@ from leanrank.data.tables.files import (
     without_views,
 )
 from leanrank.errors import InputError, MissingDependencyError
-from leanrank.execution import SerialExecutor, make_executor, row_blocks
+from leanrank.execution import Executor, make_executor, row_blocks
 
 _CELLS_PER_GROUP = 1 << 21  # about 16 MB: enough row groups to share out, few enough to read fast
 
@@ -289,7 +289,7 @@ def _chunks(file: TableFile, layout: Layout, n_rows: int, offset: int, line: int
         if file.kind == "csv":  # not by block: those of one column may hold numbers and text
             table = whole_numbers(table, layout.texts)
         pieces = table_pieces(table)
-        return build(layout, pieces, SerialExecutor(), file.path, row0=row, runs=True)
+        return build(layout, pieces, Executor(), file.path, row0=row, runs=True)
 
     skip, wanted, rest = offset, n_rows, None
     with reading(file.path, file.kind):

@@ -56,8 +56,8 @@ class ThresholdColumns:
 
     Examples
     --------
-    >>> from leanrank.execution import SerialExecutor
-    >>> columns = ThresholdColumns(np.array([[1.0], [2.0], [4.0]]), None, SerialExecutor())
+    >>> from leanrank.execution import Executor
+    >>> columns = ThresholdColumns(np.array([[1.0], [2.0], [4.0]]), None, Executor())
     >>> columns.best(np.array([-0.5, 0.0, 0.5]))
     Cut(agreement=0.5, feature=0, threshold=3.0, missing=0)
     """
