@@ -69,7 +69,7 @@ def test_a_curve_that_rises_everywhere_never_falls_by_rounding(seed):
 def test_what_cannot_be_scored_is_refused():
     X = np.array([[1.0, 1.0], [1.0, NAN]])
     for curve in (Line(2.0), Ramps((0.0, 2.0), (1.0,)), Steps((0.5,), (0.0, 1.0))):
-        with pytest.raises(InputError, match="feature 'f2' is nan in row 1: it must be finite"):
+        with pytest.raises(InputError, match="feature 'f2' is nan in row 1 "):
             Model(2, {1: curve}).predict(X)
         known = Model(2, {1: type(curve)(*curve.to_dict().values(), missing=7.0)})
         assert known.predict(X)[1] == 7.0

@@ -140,7 +140,7 @@ def test_wrong_width(model, X):
 
 def test_what_cannot_be_scored_is_named(model, X):
     X[7, 3] = np.nan
-    with pytest.raises(InputError, match="feature 'spam' is nan in row 7: it must be finite"):
+    with pytest.raises(InputError, match="feature 'spam' is nan in row 7 "):
         model.predict(X)
     with pytest.raises(InputError, match="feature 'spam' is nan in row 7"):
         model.predict(csr_array(X))
@@ -152,7 +152,7 @@ def test_what_cannot_be_scored_is_named(model, X):
 
 
 def test_qid_beside_ranking_data(model, X):
-    with pytest.raises(InputError, match="which has its own queries"):
+    with pytest.raises(InputError, match="leave qid out"):
         model.predict(RankingData(X), qid=np.zeros(40))
 
 

@@ -222,7 +222,7 @@ WEIGHT = {"feature": "bm25", "weight": 1.0}
         ),
         (
             with_change("surfaces", 0, "features", value=["bm25"], of=TERMS),
-            "surfaces[0] is not of two features with knots each",
+            "surfaces[0] needs two features and the knots of both",
         ),
         (
             with_change("normalizer", value="minmax"),

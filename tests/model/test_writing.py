@@ -69,7 +69,7 @@ def test_what_cannot_be_saved(data, tmp_path):
         save_model(scaler, path)
     with pytest.raises(InputError, match="its last step must be a ranker"):
         save_model(Pipeline([("scale", scaler)]), path)
-    with pytest.raises(InputError, match="because of its step 'scale': before the ranker"):
+    with pytest.raises(InputError, match="because of its step 'scale': steps"):
         save_model(Pipeline([("scale", scaler), ("rank", ranker)]), path)
     assert not path.exists()
 

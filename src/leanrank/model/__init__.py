@@ -1,4 +1,4 @@
-"""The model file: a fitted ranker as a small JSON document; reading it executes nothing."""
+"""Models: fitted rankers as small JSON documents; reading one executes nothing."""
 
 from leanrank._lazy import attach
 

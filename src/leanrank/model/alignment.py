@@ -1,4 +1,4 @@
-"""From the caller's data to the features that a model's terms read: found, filled and scaled."""
+"""Aligning the caller's data with the features of a model: selecting, filling and scaling."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Documents × features with the names of the columns, if they have any.
+    """Documents × features, with the names of the columns if there are any.
 
-    ``column`` returns a column of a data frame, an Arrow table or an array of objects; only those
-    asked for are converted. Otherwise ``matrix`` is an array or CSR matrix, and ``categories`` are
-    the levels that the numbers of some of its columns stand for, if that is known.
+    For a data frame, an Arrow table or an array of objects, ``column`` returns one column, so that
+    only the columns in use are converted. Otherwise ``matrix`` is an array or CSR matrix, and
+    ``categories`` has the known levels of columns whose numbers encode categories.
     """
 
     names: tuple[str, ...] | None
@@ -37,7 +37,7 @@ class Table:
 
     @classmethod
     def of(cls, X: Any) -> Table:
-        """Wrap the caller's data."""
+        """Return the table of the caller's data."""
         if isinstance(X, RankingData):
             known = getattr(X, "categories", None) or {}
             return cls(X.feature_names, X.X.shape, X.X, categories=known)
@@ -56,26 +56,26 @@ class Table:
         return cls(None, matrix.shape, matrix)
 
     def take(self, model: Model, wanted: IntArray) -> tuple[Matrix, IntArray | None]:
-        """Return a matrix and the columns in it that are the model's features ``wanted``, in order.
+        """Return a matrix and the columns in it of the features ``wanted``, in their order.
 
-        None stands for all columns as they are. A feature that the data lack but that has no weight
-        is a column of zeros: nothing depends on it.
+        None means all columns in their order. A feature without a weight that the data lack becomes
+        a column of zeros, since no score depends on it.
         """
-        places = self._places(model, wanted)
+        positions = self._positions(model, wanted)
         if self.column is None and not self.categories:
-            if np.array_equal(places, np.arange(self.shape[1])):
+            if np.array_equal(positions, np.arange(self.shape[1])):
                 return self.matrix, None
-            if (places >= 0).all():
-                return self.matrix, places
-            return _with_zeros(self.matrix, places), None
-        out = np.zeros((self.shape[0], len(places)))
-        for to, (feature, at) in enumerate(zip(wanted.tolist(), places.tolist(), strict=True)):
+            if (positions >= 0).all():
+                return self.matrix, positions
+            return _with_zeros(self.matrix, positions), None
+        out = np.zeros((self.shape[0], len(positions)))
+        for to, (feature, at) in enumerate(zip(wanted.tolist(), positions.tolist(), strict=True)):
             if at >= 0:
                 out[:, to] = self._numbers(model.curves.get(feature), at)
         return out, None
 
-    def _places(self, model: Model, wanted: IntArray) -> IntArray:
-        """Where each wanted feature is here; -1 for one that is absent and has no weight."""
+    def _positions(self, model: Model, wanted: IntArray) -> IntArray:
+        """Return the column of each feature; -1 for one without a weight that is absent."""
         if model.feature_names is None or self.names is None:
             if self.shape[1] != model.n_features:
                 raise ModelError(
@@ -91,7 +91,7 @@ class Table:
         return np.array([here.get(names[at], -1) for at in wanted.tolist()], dtype=np.int64)
 
     def _numbers(self, term: Curve | None, at: int) -> FloatArray:
-        """Return a column as numbers; of texts, the positions of their levels in the model."""
+        """Return a column as numbers; texts become the positions of their levels in the model."""
         if self.column is None:
             values, levels = column_values(self.matrix, at), self.categories.get(at)
             if not isinstance(term, Levels) or not term.is_text or levels is None:
@@ -111,10 +111,10 @@ class Table:
 
 
 def prepared(model: Model, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:
-    """Return the features as the terms of a model see them, the columns in use, and the queries."""
+    """Return the inputs of a model's terms as a matrix, the columns in use, and the queries."""
     if isinstance(X, RankingData):
         if qid is not None:
-            raise InputError("qid was given beside a RankingData, which has its own queries")
+            raise InputError("a RankingData includes its queries: leave qid out")
         qid = X.qid
     elif qid is None and model.needs_qid:
         raise ModelError(
@@ -133,7 +133,7 @@ def prepared(model: Model, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | 
 
 
 def _scaled(model: Model, matrix: Matrix, qid: Any) -> Matrix:
-    """Return scaled features; no scaler reads or changes a category."""
+    """Return scaled features; categories are not scaled."""
     categories = [at for at, one in model.curves.items() if isinstance(one, Levels)]
     if categories:
         matrix = dense(matrix).copy()
@@ -173,19 +173,19 @@ def _objects(X: Any) -> AnyArray | None:
         return None
     try:
         cells = np.asarray(X)
-    except ValueError:  # rows of different lengths: what reads numbers says so
+    except ValueError:  # rows of different lengths: as_matrix raises the error
         return None
     return np.array(X, dtype=object) if cells.ndim == 2 and cells.dtype.kind in "OUT" else None
 
 
-def _with_zeros(matrix: Matrix, places: IntArray) -> Matrix:
-    """Return columns by their places, of which -1 is a column of zeros."""
+def _with_zeros(matrix: Matrix, positions: IntArray) -> Matrix:
+    """Return columns by their positions; -1 is a column of zeros."""
     if isinstance(matrix, np.ndarray):
-        return np.pad(matrix, ((0, 0), (0, 1)))[:, places]
+        return np.pad(matrix, ((0, 0), (0, 1)))[:, positions]
     from scipy.sparse import csr_array, hstack
 
     zeros = csr_array((matrix.shape[0], 1), dtype=matrix.dtype)
-    return hstack([matrix, zeros], format="csr")[:, places].sorted_indices()
+    return hstack([matrix, zeros], format="csr")[:, positions].sorted_indices()
 
 
 def _listed(names: list[str], most: int = 5) -> str:

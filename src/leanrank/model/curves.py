@@ -1,4 +1,4 @@
-"""Curves: what one feature adds to a score, as a straight line, ramps or steps."""
+"""Curves: the contribution of one feature to a score, as a straight line, ramps or steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Writer(ABC, Generic[T]):
-    """What a target writes terms with; T is text, or a node of a graph or tree."""
+    """Writes the terms of a model for a target; T is text, or a node of a graph or tree."""
 
     @abstractmethod
     def number(self, value: float) -> T:
@@ -30,7 +30,7 @@ class Writer(ABC, Generic[T]):
         """Return an operation: missing, above, equal, choice, minus, times or plus."""
 
     def lookup(self, x: T, table: list[tuple[Any, float]], otherwise: float) -> T:
-        """Return the value of a level, or another; a missing feature is no level."""
+        """Return the value of the level x, or another; a missing feature is no level."""
         found = self.number(otherwise)
         for level, value in table:
             same = self.apply("equal", x, self.number(level))
@@ -42,7 +42,7 @@ class Writer(ABC, Generic[T]):
         return self.if_missing(x, self.number(value), x)
 
     def if_missing(self, x: T, then: T, otherwise: T) -> T:
-        """Return one of two values, by whether a feature is missing."""
+        """Return ``then`` where a feature is missing, else ``otherwise``."""
         return self.apply("choice", self.apply("missing", x), then, otherwise)
 
     def fraction(self, x: T, start: T, rate: T) -> T:
@@ -56,7 +56,7 @@ class Writer(ABC, Generic[T]):
 
 @dataclass(frozen=True)
 class Scale:
-    """A global scaler of one feature: (x − shift) / divisor, rounded as the scaler does."""
+    """A global scaler of one feature: (x − shift) / divisor, with the same rounding."""
 
     shift: float
     divisor: float
@@ -65,14 +65,14 @@ class Scale:
         return (x - self.shift) / self.divisor
 
     def unscaled(self, knots: Iterable[float]) -> tuple[float, ...]:
-        """Return numbers before they are scaled."""
+        """Return the unscaled values of scaled numbers."""
         return tuple(knot * self.divisor + self.shift for knot in knots)
 
     def largest_not_above(self, threshold: float) -> float:
         """Return the largest number that, once scaled, is not above a threshold.
 
-        Scaling is monotone also after rounding, so that bisection down to neighbouring numbers
-        finds it: a document at a threshold stays on its side.
+        Scaling is monotone, also after rounding, so bisection down to neighbouring numbers finds
+        the exact threshold.
 
         >>> Scale(1.0, 2.0).largest_not_above(3.0)
         7.0
@@ -93,7 +93,7 @@ class Scale:
 
 
 def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int], T]) -> T:
-    """Write the piece above so many cuts: a binary search, since languages limit the depth."""
+    """Return a binary search for the piece of x among cuts: languages limit nesting depth."""
 
     def between(low: int, high: int) -> T:
         if low == high:
@@ -109,8 +109,8 @@ def search(writer: Writer[T], x: T, cuts: Sequence[float], piece: Callable[[int]
 def on_pieces(x: FloatArray, at: AnyArray, pieces: Sequence[FloatArray]) -> FloatArray:
     """Return the values of a curve at x, each on one of the pieces; NaN where x is not finite.
 
-    Rounded monotonically: a curve that never falls never falls by rounding either. Some engines
-    multiply where they are told to divide, so there is no division.
+    Rounding keeps the order: a curve that never falls does not fall by rounding either. There is no
+    division, which some engines replace by a multiplication.
     """
     start, rate, rise, level = (each[at] for each in pieces)
     out: FloatArray = x - start
@@ -121,7 +121,7 @@ def on_pieces(x: FloatArray, at: AnyArray, pieces: Sequence[FloatArray]) -> Floa
 
 
 def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the start and 1 / width of each piece; the outer ones are never past theirs."""
+    """Return the start and 1 / width of each piece; the outer ones are flat."""
     return (
         np.concatenate(([0.0], knots[:-1], [0.0])),
         np.concatenate(([1.0], 1 / np.diff(knots), [1.0])),
@@ -129,21 +129,21 @@ def starts(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def usable(rates: FloatArray, *numbers: FloatArray) -> bool:
-    """Return whether rates keep their digits, and all numbers are finite."""
+    """Return whether no rate is subnormal, and all numbers are finite."""
     small = rates.min() < np.finfo(np.float64).tiny
     return not small and all(bool(np.isfinite(each).all()) for each in (rates, *numbers))
 
 
 class BaseTerm(ABC):
-    """What one or two features add to a score.
+    """The contribution of one or two features to a score.
 
     Attributes
     ----------
     missing : float, tuple of float or None
-        What is added where a feature is missing (NaN). None: a model refuses such documents, and an
-        export takes the feature for 0.
+        The contribution where a feature is missing (NaN). None: a model rejects such documents, and
+        an export treats the feature as 0.
     keys : tuple of str
-        The attributes that define the term beside ``missing``, in the order of the file.
+        The other attributes that define the term, in the order of the file.
     """
 
     missing: Any
@@ -151,17 +151,17 @@ class BaseTerm(ABC):
 
     @property
     def cuts(self) -> tuple[float, ...]:
-        """Where one piece ends and the next begins, in increasing order."""
+        """The boundaries between pieces, in increasing order."""
         return ()
 
     @property
     @abstractmethod
     def heights(self) -> Sequence[float]:
-        """The values that the term takes between which it moves, from left to right."""
+        """The values of the term at its knots or levels, from left to right."""
 
     @property
     def size(self) -> float:
-        """The largest difference that the term can make between two documents."""
+        """The largest difference of the term between two documents."""
         among = np.append(self.heights, () if self.missing is None else self.missing)
         return float(among.max() - among.min())
 
@@ -195,15 +195,15 @@ def _plain(given: Any, what: str, texts: bool) -> Any:
 
 
 class Curve(BaseTerm):
-    """What one feature adds to a score."""
+    """The contribution of one feature to a score."""
 
     missing: float | None
 
     def __call__(self, column: AnyArray) -> FloatArray:
-        """Return what the feature adds to the score of each document.
+        """Return the contribution of the feature to the score of each document.
 
-        NaN for an infinite value of a curve that is no line, and for a missing value if ``missing``
-        is None.
+        It is NaN for an infinite value, unless the curve is a line, and for a missing value if
+        ``missing`` is None.
         """
         x = np.asarray(column, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -214,7 +214,7 @@ class Curve(BaseTerm):
 
     @property
     def absent(self) -> float:
-        """What an export adds where the feature is missing."""
+        """The contribution of a missing feature in an export."""
         return float(self(np.zeros(1))[0]) if self.missing is None else self.missing
 
     @abstractmethod
@@ -223,14 +223,14 @@ class Curve(BaseTerm):
 
     @abstractmethod
     def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Return the curve of the unscaled feature, and a constant to add."""
+        """Return the curve of the unscaled feature, and a constant that it lacks."""
 
     @abstractmethod
     def _values(self, x: FloatArray) -> FloatArray:
         """Return a new array: the curve at x, and NaN where x is NaN."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the curve as a model file holds it."""
+        """Return the curve as in a model file."""
         given = {key: getattr(self, key) for key in (*self.keys, "missing")}
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items()}
         return {key: value for key, value in plain.items() if value is not None}
@@ -359,9 +359,9 @@ class Ramps(Bent):
 
     @classmethod
     def of(cls, knots: Any, rises: Any, missing: float | None = None) -> Curve:
-        """Return the curve without knots that it does not need: where it is flat on both sides.
+        """Return the curve without redundant knots, where it is flat on both sides.
 
-        Flat everywhere, it is a curve of no steps.
+        A curve that is flat everywhere becomes ``Steps`` without thresholds.
 
         >>> Ramps.of([0, 1, 2, 3, 4, 5], [0, 2, 0, 0, 1])
         Ramps(knots=(1.0, 2.0, 4.0, 5.0), rises=(2.0, 0.0, 1.0), missing=None)
@@ -381,7 +381,7 @@ class Ramps(Bent):
         return list(accumulate(self.rises, initial=0.0))
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Move the knots to where the scaler takes them from."""
+        """Replace the knots by unscaled ones."""
         return replace(self, knots=scale.unscaled(self.knots)), 0.0
 
     def described(self) -> str:

@@ -1,4 +1,4 @@
-"""A model shown to people: the score of a document as a sum over features, and the weights."""
+"""Explanations: the score of a document as a sum over features, and tables of weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The scores of documents, each split into what every feature adds.
+    """The scores of documents, each as the sum of the contributions of features.
 
     Made by ``model.explain(X)`` or ``ranker.explain(X)``.
 
@@ -28,9 +28,9 @@ class Explanation:
     scores : array
         One per document, in the order of the rows.
     contributions : array of shape (documents, features used)
-        A row adds up to the score, but for rounding.
+        A row adds up to the score, up to rounding.
     features : tuple of str
-        What the columns are; ``f1`` is the first feature where there are no names.
+        The names of the columns; ``f1`` is the first feature if there are no names.
     query_ptr : array of int64
     rows : array of int64
         ``rows[query_ptr[q]:query_ptr[q + 1]]`` are the documents of query q.
@@ -65,7 +65,7 @@ class Explanation:
     doc_ids: AnyArray | None = None
 
     def __len__(self) -> int:
-        """Count the documents."""
+        """Return the number of documents."""
         return len(self.scores)
 
     def ranked(self, query: int = 0) -> IntArray:
@@ -93,17 +93,17 @@ class Explanation:
 
     @property
     def variance_shares(self) -> FloatArray:
-        """How much of the variance of scores within queries each feature accounts for.
+        """The share of each feature in the variance of scores within queries.
 
-        The covariance of a feature's contribution with the score, over the variance of the score:
-        the shares add up to 1, and one that works against the others is negative. Zero for all if
-        no query has two different scores.
+        It is the covariance of the feature's contribution with the score, divided by the variance
+        of the score. The shares add up to 1, and may be negative. All are zero if no query has two
+        different scores.
         """
         parts = self.contributions[self.rows]
         if not parts.size:
             return np.zeros(parts.shape[1])
         sizes = np.diff(self.query_ptr)
-        # shares do not depend on a factor, and with this one no square is too large or too small
+        # a factor does not change shares, and this one prevents overflow and underflow of squares
         parts = np.ldexp(parts, -np.frexp(np.abs(parts).max())[1])
         means = np.add.reduceat(parts, self.query_ptr[:-1], axis=0) / sizes[:, None]
         inside = parts - np.repeat(means, sizes, axis=0)
@@ -124,7 +124,7 @@ class Explanation:
         return "\n".join([*lines, *self._table()])
 
     def _table(self, n_documents: int = 5, n_features: int = 8) -> list[str]:
-        """Lay out the best documents of the first query."""
+        """Return the lines of a table of the best documents of the first query."""
         ranked = self.ranked(0)
         largest = np.abs(self.contributions[ranked]).max(axis=0, initial=0.0)
         columns = np.argsort(-largest, kind="stable")[:n_features]
@@ -181,8 +181,8 @@ class Difference:
         The two documents.
     scores : (float, float)
     differences : dict
-        What each feature adds to the first more than to the second, largest magnitude first; they
-        add up to the difference of the scores, but for rounding.
+        The contribution of each feature to the first minus that to the second, largest magnitude
+        first; they add up to the difference of the scores, up to rounding.
     """
 
     above: str
@@ -204,7 +204,7 @@ class Difference:
 
 
 def weights_html(model: Model, title: str | None = None, note: str = "", most: int = 15) -> str:
-    """Write the features with the largest weights as an HTML table; every name is escaped.
+    """Return an HTML table of the features with the largest weights; names are escaped.
 
     >>> from leanrank.model import Model
     >>> "&lt;b&gt;" in weights_html(Model.from_coef([1.0], feature_names=["<b>"]))

@@ -1,4 +1,4 @@
-"""A fitted ranker reduced to what is needed to score documents with it."""
+"""``Model``: a fitted ranker as plain data that scores documents."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A sum of terms with what is needed to apply them.
+    """A sum of terms, with the normaliser and fill values of its features.
 
     A term is a curve of one feature, a look-up table of one category, or a surface of two features.
 
-    Immutable, small, plain data. Usually made by an estimator's ``to_model()`` or by
-    ``leanrank.load_model``; by hand, a linear one with ``from_coef``.
+    Immutable, small, plain data. Usually the result of an estimator's ``to_model()`` or of
+    ``leanrank.load_model``; ``from_coef`` makes a linear one by hand.
 
     Parameters
     ----------
     n_features : int
-        How many features a document has.
+        Number of features of a document.
     curves : mapping
-        What each feature adds to a score by itself, by its zero-based index: a
-        ``leanrank.model.Line``, ``leanrank.model.Ramps``, ``leanrank.model.Steps`` or, for a
+        The contribution of each single feature, by its zero-based index: a ``leanrank.model.Line``,
+        ``leanrank.model.Ramps``, ``leanrank.model.Steps`` or, for a
         category, ``leanrank.model.Levels``.
     feature_names : tuple of str, optional
         One distinct name per feature. With names on both sides, data are aligned by name.
@@ -55,13 +55,13 @@ class Model:
     provenance : dict, optional
         How the model was made; see ``leanrank.model.make_provenance``.
     surfaces : mapping, optional
-        What two features add together, a ``leanrank.model.Surface`` by their ascending indices.
+        The joint contribution of two features, a ``leanrank.model.Surface`` by their ascending
+        indices.
     fill : mapping, optional
         The number that replaces a missing feature, by its zero-based index, before the normaliser
         and the terms; see ``leanrank.model.fill_values``.
     summary : list of dict, optional
-        How the features were distributed when the model was trained; see
-        ``leanrank.model.summary``.
+        The distribution of the features in the training data; see ``leanrank.model.summary``.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Model:
 
     @classmethod
     def from_coef(cls, coef: Any, **more: Any) -> Model:
-        """Make a linear model from one weight per feature; zeros are left out.
+        """Return a linear model of one weight per feature; zeros are left out.
 
         ``more`` are the other parameters of a model.
 
@@ -147,7 +147,7 @@ class Model:
 
     @property
     def terms(self) -> dict[tuple[int, ...], Term]:
-        """What a score is the sum of, by the features of each term: curves, then surfaces."""
+        """The terms by their features: curves, then surfaces. A score is their sum."""
         found: dict[tuple[int, ...], Term] = {(at,): curve for at, curve in self.curves.items()}
         return found | {pair: surface for pair, surface in self.surfaces.items()}  # noqa: C416
 
@@ -158,7 +158,7 @@ class Model:
 
     @cached_property
     def values(self) -> FloatArray:
-        """The weight of each of ``indices``; the height of a curve that is no line, 0 without."""
+        """The weight of each of ``indices``: the height of a curve, 0 if there is none."""
         curves = (self.curves.get(at) for at in self.indices.tolist())
         return _frozen([0.0 if one is None else one.size for one in curves], np.float64)
 
@@ -171,29 +171,29 @@ class Model:
     def coef(self) -> FloatArray:
         """One weight per feature of a linear model, zeros included."""
         if not self.is_linear:
-            raise ModelError("the model has terms that are no lines, and so no coef: see terms")
+            raise ModelError("the model has terms that are not lines, and so no coef: use terms")
         dense = np.zeros(self.n_features)
         dense[self.indices] = self.values
         return dense
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weights by feature name, largest magnitude first; of other terms their heights.
+        """The weights of lines and heights of other terms by name, largest magnitude first.
 
-        A pair is called after both of its features, such as ``bm25 × age``.
+        The name of a pair has both features, such as ``bm25 × age``.
         """
         sizes = {name: t.size for name, t in zip(self.term_names, self.terms.values(), strict=True)}
         return dict(sorted(sizes.items(), key=lambda item: -abs(item[1])))
 
     @property
     def term_names(self) -> list[str]:
-        """What the terms are called."""
+        """The names of the terms."""
         names = self.feature_names
         return [term_name(feature_name(at, names) for at in features) for features in self.terms]
 
     @property
     def n_nonzero(self) -> int:
-        """How many features the score depends on."""
+        """Number of features that the score depends on."""
         return len(self.indices)
 
     @property
@@ -215,11 +215,11 @@ class Model:
         Parameters
         ----------
         X : array, SciPy sparse matrix, data frame, Arrow table or RankingData
-            If both the model and X name the features, columns are found by name, in any order, and
-            only those with a weight are needed; otherwise they are taken by position.
+            If both the model and X name the features, columns are selected by name, in any order,
+            and only those with a weight are needed; otherwise they are selected by position.
         qid : array-like, optional
             One query identifier per document; a model that normalises per query needs it. A
-            RankingData brings its own.
+            RankingData includes its queries.
 
         Returns
         -------
@@ -230,7 +230,7 @@ class Model:
         return self._finite_scores(matrix, columns)
 
     def explain(self, X: Any, qid: Any = None) -> Explanation:
-        """Split the scores of documents into what each feature adds.
+        """Return the contribution of each feature to the scores of documents.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Model:
         return rank_within_queries(scores, X.qid if isinstance(X, RankingData) else qid)
 
     def plot(self, data: RankingData | None = None, **options: Any) -> Any:
-        """Draw the model, as ``leanrank.plot`` does: each curve, or the weights of lines.
+        """Return a chart of the model as of ``leanrank.plot``: each curve, or weights of lines.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class Model:
         return import_module("leanrank.plots").plot(self, data, **options)
 
     def export(self, target: str, **options: Any) -> str | bytes | dict[str, str]:
-        """Return the model in the words of a target: ``leanrank.model.export.export_model``.
+        """Return the model as code of a target: ``leanrank.model.export.export_model``.
 
         >>> print(Model.from_coef([0.5, 0.0], feature_names=["bm25", "age"]).export("sql:duckdb"))
         CREATE OR REPLACE VIEW "leanrank" AS
@@ -282,13 +282,13 @@ class Model:
         return export_model(self, target, **options)
 
     def verify(self, target: str, data: Any, **options: Any) -> Agreement:
-        """Run the export on documents and compare: ``leanrank.model.verify.verify_export``."""
+        """Run the export and compare scores: ``leanrank.model.verify.verify_export``."""
         from leanrank.model.verify import verify_export
 
         return verify_export(self, target, data, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the document that ``save`` writes."""
+        """Return the JSON document that ``save`` writes."""
         names = self.feature_names
         named: Any = range(self.n_features) if names is None else names
         curves, pairs = self.curves.items(), self.surfaces.items()
@@ -309,9 +309,9 @@ class Model:
 
     @staticmethod
     def from_dict(document: Any, source: str = "the model") -> Model:
-        """Read what ``to_dict`` gives; anything else is a ``leanrank.errors.ModelError``.
+        """Return the model of a result of ``to_dict``; raise a ModelError for anything else.
 
-        ``source`` is what messages call the document: usually a file.
+        ``source`` is the name of the document in messages.
         """
         from leanrank.model.reading import read_document
 
@@ -321,11 +321,11 @@ class Model:
             raise ModelError(f"{source}: {error}") from error
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy in which some fields differ."""
+        """Return a copy with other values of some fields."""
         return replace(self, **changes)
 
     def save(self, path: str | Path) -> None:
-        """Write the model file; ``"-"`` is standard output. It is never half-written."""
+        """Write the model file, atomically; ``"-"`` is standard output."""
         from leanrank._files import atomic_write
         from leanrank.model.writing import layout
 
@@ -362,13 +362,13 @@ class Model:
 
     @cached_property
     def term_sum(self) -> TermSum:
-        """The terms, by the places of their features in ``indices``."""
-        places = {at: place for place, at in enumerate(self.indices.tolist())}
+        """The terms, by the positions of their features in ``indices``."""
+        position = {at: k for k, at in enumerate(self.indices.tolist())}
         terms = self.terms.items()
-        return TermSum([(tuple(places[at] for at in features), term) for features, term in terms])
+        return TermSum([(tuple(position[at] for at in features), term) for features, term in terms])
 
     def prepared(self, X: Any, qid: Any = None) -> tuple[Matrix, IntArray | None, Any]:
-        """Return the features as the terms see them, the columns in use, and the queries."""
+        """Return the inputs of the terms as a matrix, the columns in use, and the queries."""
         return prepared(self, X, qid)
 
     def _finite_scores(self, matrix: Matrix, columns: IntArray | None) -> FloatArray:
@@ -378,14 +378,15 @@ class Model:
         return scores
 
     def _refuse(self, row: int, matrix: Matrix, columns: IntArray | None) -> NoReturn:
-        """Raise with the feature that made the score of a row unusable."""
+        """Raise an error that names the feature because of which a score is not finite."""
         values = dense(matrix[[row]], columns)[0]
         for at, value in zip(self.indices.tolist(), values.tolist(), strict=True):
             curve = self.curves.get(at)
             absent = np.isnan(value) and (curve is None or curve.missing is not None)
             if not (np.isfinite(value) or absent or isinstance(curve, Levels)):
                 name = feature_name(at, self.feature_names)
-                raise InputError(f"feature {name!r} is {value} in row {row}: it must be finite")
+                remedy = "train with a fill value" if np.isnan(value) else "correct it"
+                raise InputError(f"feature {name!r} is {value} in row {row} (from 0): {remedy}")
         raise InputError(f"the score of row {row} is too large for a number")
 
     @cached_property

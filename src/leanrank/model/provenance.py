@@ -28,24 +28,24 @@ def make_provenance(
     training: Mapping[str, Any] | None = None,
     created: str | None = None,
 ) -> dict[str, Any]:
-    """Describe how a model was made, in values that a JSON document can hold.
+    """Return a description of how a model was made, in JSON values.
 
-    There is no time stamp unless one is given: the same input must give the same file.
+    It has no time stamp unless one is given, so that the same input gives the same file.
 
     Parameters
     ----------
     algorithm : str, optional
         The estimator's name.
     parameters : mapping, optional
-        Its parameters; what JSON cannot hold is kept as text.
+        Its parameters; values that are not JSON become text.
     data : RankingData, optional
-        The training data, kept as its sizes and its ``fingerprint``.
+        The training data, of which sizes and a ``fingerprint`` are stored.
     measures : mapping, optional
         Values of measures, for instance ``{"vali": {"ndcg@10": 0.47}}``.
     training : mapping, optional
-        What the solver reports: iterations, duality gap.
+        The report of the solver: iterations, duality gap.
     created : str, optional
-        A time, if reproducible files do not matter.
+        A time, if files need not be reproducible.
 
     Examples
     --------
@@ -74,10 +74,10 @@ def make_provenance(
 
 
 def fingerprint(data: RankingData) -> str:
-    """Identify a data set by what it holds: SHA-256 over features, labels, queries and weights.
+    """Return a SHA-256 digest of the features, labels, queries and weights of a data set.
 
-    Names, document ids and query ids do not count; dense or sparse storage, float32 or float64 do.
-    The same data give the same text on every machine.
+    It depends on storage (dense or sparse, float32 or float64), and not on names, document ids and
+    query ids. The same data give the same text on every machine.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def fingerprint(data: RankingData) -> str:
 
 
 def plain_json(value: Any, what: str) -> Any:
-    """Return a copy of plain data, and reject what a model file cannot hold."""
+    """Return a copy of JSON data; raise a ModelError for anything else."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
@@ -117,7 +117,7 @@ def plain_json(value: Any, what: str) -> Any:
 
 
 def to_json_values(value: Any) -> Any:
-    """Turn a value into what a model file can hold; anything else becomes descriptive text.
+    """Return a value as JSON data; other objects become descriptive text.
 
     >>> to_json_values({"a": np.int64(3), "b": (1, None), "c": float("inf"), "d": abs})
     {'a': 3, 'b': [1, None], 'c': 'inf', 'd': 'builtins.abs'}

@@ -90,9 +90,9 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = 64 * 2**20) -> 
 
 
 def read_document(document: Any) -> Model:
-    """Read a document into a model, which checks that its parts go together."""
+    """Return the model of a document."""
     given = shaped(document, dict)
-    optional = ("feature_names", "normalizer")  # which may be null
+    optional = ("feature_names", "normalizer")  # these may be null
     given = {key: one for key, one in given.items() if one is not None or key not in optional}
     head = shaped({key: given[key] for key in _HEAD if key in given}, _HEAD)
     if head["format"] != FORMAT:
@@ -125,7 +125,7 @@ def read_document(document: Any) -> Model:
         pair = tuple(feature(each, f"{place}.features") for each in given.pop("features"))
         knots = given.pop("knots")
         if len(pair) != 2 or len(knots) != 2:
-            raise ModelError(f"{place} is not of two features with knots each")
+            raise ModelError(f"{place} needs two features and the knots of both")
         return pair, _made(Surface, {"first": knots[0], "second": knots[1], **given}, place)
 
     def distinct(key: str, read: Callable[[dict[str, Any], str], Any]) -> dict[Any, Any]:
@@ -154,7 +154,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def shaped(value: Any, shape: Any, place: str = "") -> Any:
-    """Return a value that has a shape, its numbers as doubles, or say where it has not.
+    """Return a value that has a shape, its numbers as doubles; else raise an error.
 
     >>> shaped({"a": [1, True]}, {"a": [float]})
     Traceback (most recent call last):

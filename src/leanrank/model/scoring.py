@@ -17,8 +17,8 @@ from leanrank.model.terms import Term
 def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = None) -> FloatArray:
     """Return X[:, columns] @ weights in float64, each row by itself.
 
-    BLAS may add the same row differently depending on where it stands, so that equal documents get
-    unequal scores; ``einsum`` and SciPy's CSR product do not.
+    With BLAS, the rounding of a row can depend on its position, so that equal documents get unequal
+    scores; ``einsum`` and SciPy's CSR product do not have this problem.
 
     >>> weighted_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 1.0])).tolist()
     [12.0, 34.0]
@@ -41,8 +41,8 @@ def weighted_sums(X: Matrix, weights: FloatArray, columns: IntArray | None = Non
 class TermSum:
     """A sum of terms, applied to blocks of rows.
 
-    Lines are one product, and curves in pieces are evaluated together: for ten documents, the time
-    of a curve is that of its calls of NumPy.
+    Lines are one product, and curves in pieces are evaluated together, since calls of NumPy take
+    most of the time for few documents.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class TermSum:
         self._missing = np.array(missing, dtype=np.float64)[:, None]
 
     def scores(self, X: Matrix, columns: IntArray | None) -> FloatArray:
-        """Return the scores of rows; ``columns`` are those that are used, None: all in order."""
+        """Return the scores of rows; ``columns`` are those in use, None means all."""
         if not self._others:
             return weighted_sums(X, self._weights, columns)
         lines = self._columns if columns is None else columns[self._columns]
@@ -81,7 +81,7 @@ class TermSum:
         return scores
 
     def contributions(self, X: Matrix, columns: IntArray | None) -> FloatArray:
-        """Return what each term adds to the score of each row."""
+        """Return the contribution of each term to the score of each row."""
         parts = np.zeros((X.shape[0], len(self.terms)))
         for rows, features in _blocks(X, columns):
             for at, (used, term) in enumerate(self.terms):
@@ -89,7 +89,7 @@ class TermSum:
         return parts
 
     def _in_pieces(self, x: FloatArray) -> FloatArray:
-        """Return the values of all curves in pieces, one row each, as the curves do."""
+        """Return the values of all curves in pieces, one row per curve."""
         if not len(x):
             return x
         above = np.array([c.searchsorted(row) for c, row in zip(self._cuts, x, strict=True)])

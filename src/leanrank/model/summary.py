@@ -1,17 +1,17 @@
-"""A small summary of the documents that a model learned from, and the same figures of others.
+"""A small summary of the training documents of a model, and the same figures of other documents.
 
-Every figure is a ratio of sums over queries, so that its standard error can be taken over queries:
-documents of one query are alike, and counting them as independent would raise false alarms. The
-figures of a feature are
+Every figure is a ratio of sums over queries, so that its standard error is over queries: documents
+of one query are similar, and treating them as independent would raise false alarms. The figures of
+a feature are
 
 - the share of the documents at or below each of nine *cuts*, quantiles of the training documents;
   of a category, the share of each of its most frequent levels;
-- the share of the documents where it is missing (first), or beyond the knots of its curve; of a
-  category, a level that the model does not know (second);
+- the share of the documents where it is missing, and the share where it is beyond the knots of its
+  curve, or, of a category, a level that the model does not know;
 - the share of its variance, in ranks, that is within queries;
-- its correlation, in ranks and within queries, with what the other terms add to the score.
+- its correlation, in ranks and within queries, with the contributions of the other terms.
 
-The last two tell a column whose values belong to other documents, which has the same distribution.
+The last two detect a column whose values belong to other documents: its distribution is the same.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from leanrank.model.model import Model
 from leanrank.model.terms import Levels
 
 MOST_FEATURES = 200
-"""Features of a summary, those with the largest terms: about 100 kB."""
+"""Largest number of features of a summary, those with the largest terms: about 100 kB."""
 
 MOST_LEVELS, LEAST_DOCUMENTS = 20, 10
-"""Levels of a category that a summary names, and documents that a named level has."""
+"""Largest number of levels in the summary of a category, and fewest documents of each."""
 
 FEWEST_QUERIES = 20
-"""Queries of equal weight that a variance or a correlation needs."""
+"""Fewest queries of equal weight for a variance or a correlation."""
 
 CUTS = np.arange(1, 10) / 10.0
 OTHERS = ("missing", "beyond", "within", "agreement")
 SAMPLE, MOST_CELLS = 50_000, 20_000_000
-"""Documents that are read, of evenly spaced queries, and numbers of them."""
+"""Largest numbers of documents (of evenly spaced queries) and of values that are read."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Figures:
     Attributes
     ----------
     values : array
-        Those of the cuts or levels, then ``OTHERS``; NaN where there is none.
+        The figures of the cuts or levels, then ``OTHERS``; NaN where undefined.
     influence : array of shape (queries, figures)
-        What each query adds to each value; zero in the sum over queries.
+        The influence of each query on each value; the sum over queries is zero.
     """
 
     values: FloatArray
@@ -62,14 +62,14 @@ class Figures:
 
     @property
     def errors(self) -> FloatArray:
-        """Standard errors over queries, at least what one query could change."""
+        """Standard errors over queries, at least one divided by the number of queries."""
         n = len(self.influence)
         spread = np.sqrt((self.influence**2).sum(axis=0) * n / max(n - 1, 1))
         return np.maximum(spread, 1.0 / max(n, 1))
 
 
 def summarize(model: Model, data: RankingData) -> list[dict[str, Any]]:
-    """Summarise the features that a model reads.
+    """Return a summary of the features that a model reads.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def summarize(model: Model, data: RankingData) -> list[dict[str, Any]]:
 
 
 def with_summary(model: Model, data: RankingData) -> Model:
-    """Return a model that keeps a summary of the documents that it learned from."""
+    """Return a model with a summary of its training documents."""
     return model.replace(summary=summarize(model, data)) if len(data) else model
 
 
@@ -108,16 +108,16 @@ def sampled_queries(data: RankingData, most: int = SAMPLE) -> RankingData:
 
 @dataclass(frozen=True)
 class Columns:
-    """The values of a model's features, and what its terms add to scores.
+    """The values of a model's features, and the contributions of its terms.
 
     Attributes
     ----------
     model : Model
     query_ptr : array
     values : dict of int to array
-        As they stand in the data; NaN where missing or infinite; the position of a text.
+        Unscaled; NaN where missing or infinite; a text is the position of its level.
     added : array of shape (documents, terms)
-        A missing value that the model refuses counts as the median.
+        Contributions; a missing value that the model rejects is replaced by the median.
     """
 
     model: Model
@@ -127,7 +127,7 @@ class Columns:
 
     @classmethod
     def of(cls, model: Model, data: RankingData) -> Columns:
-        """Read the features of documents, or of a sample of the queries."""
+        """Return the columns of documents, or of a sample of the queries."""
         width = model.n_nonzero if model.normalizer is None else model.n_features
         data = sampled_queries(data, min(SAMPLE, MOST_CELLS // max(width, 1)))
         raw = used_features(model, data)
@@ -150,7 +150,7 @@ class Columns:
         return cls(model, data.query_ptr, values, model.term_sum.contributions(scaled, used))
 
     def described(self, feature: int) -> dict[str, Any]:
-        """Return where the distribution of a feature is looked at: its cuts, or its levels."""
+        """Return the cuts or levels at which the distribution of a feature is summarised."""
         curve, x = self.model.curves.get(feature), self.values[feature]
         if isinstance(curve, Levels):
             codes, n_single = self._codes(feature)
@@ -163,7 +163,7 @@ class Columns:
         return {"cuts": sorted({float(f"{cut:.6g}") for cut in cuts})}
 
     def figures(self, feature: int, entry: Mapping[str, Any]) -> Figures:
-        """Compute the figures of a feature at the cuts or levels of an entry."""
+        """Return the figures of a feature at the cuts or levels of an entry."""
         x, ptr = self.values[feature], self.query_ptr
         here, all_rows = (~np.isnan(x)).astype(float), np.ones(len(x))
         curve = self.model.curves.get(feature)
@@ -176,7 +176,7 @@ class Columns:
         else:
             cuts = np.array(entry["cuts"], dtype=np.float64)
             shares = [x <= cut for cut in cuts]
-            # halfway between the cuts around a value, or at a cut: ties share a place
+            # the position between the cuts around a value, or that of an equal cut
             sides = np.searchsorted(cuts, x), np.searchsorted(cuts, x, side="right")
             rank = (sides[0] + sides[1]).astype(np.float64) / 2.0
             ends = self.model.normalizer is None and isinstance(curve, Ramps)
@@ -202,17 +202,17 @@ class Columns:
         tt, vv, tv, whole = (float(a @ b) for a, b in ((tc, tc), (vc, vc), (tc, vc), (t, t)))
         by_query = np.bincount(query, t * t, minlength=len(sizes))
         if not (tt > 1e-12 * len(t) and whole**2 > FEWEST_QUERIES * float(by_query @ by_query)):
-            return [nothing, nothing]  # a few queries have all of it
+            return [nothing, nothing]  # too few queries have most of the variance
         within = _ratio(tc * tc, t * t, self.query_ptr)
         if not vv > 1e-12 * len(t):
             return [within, nothing]
         r = tv / np.sqrt(tt * vv)
-        # the change of r when a query counts more: those of its three sums, together
+        # the derivative of r by the weight of a query, through its three sums
         each = tc * vc / np.sqrt(tt * vv) - 0.5 * r * (tc * tc / tt + vc * vc / vv)
         return [within, (float(r), np.bincount(query, each, minlength=len(sizes)).astype(float))]
 
     def _codes(self, feature: int) -> tuple[FloatArray, int]:
-        """Return the position of each level, −1 for unknown ones, and how many have their own."""
+        """Return the position of each level (−1: unknown) and the number of ungrouped levels."""
         curve: Any = self.model.curves[feature]
         x = self.values[feature]
         at = curve.positions(x)
@@ -221,12 +221,12 @@ class Columns:
         n_groups = next((one.get("groups") for one in made if one["feature"] == feature), None)
         n_single = len(curve.levels)
         if n_groups is not None and n_groups < n_single:
-            n_single = n_groups - 1  # the rare levels share a value, and are not named
+            n_single = n_groups - 1  # rare levels share a value, and are left out
         return np.where(np.isnan(x), np.nan, codes), n_single
 
 
 def _ratio(top: Any, bottom: FloatArray, ptr: IntArray) -> tuple[float, FloatArray]:
-    """Return Σ top / Σ bottom over documents, and what each query adds to it."""
+    """Return Σ top / Σ bottom over documents, and the influence of each query."""
     a, b = (np.add.reduceat(np.append(np.asarray(v, float), 0.0), ptr[:-1]) for v in (top, bottom))
     empty = np.diff(ptr) == 0
     a[empty], b[empty] = 0.0, 0.0
@@ -238,7 +238,7 @@ def _ratio(top: Any, bottom: FloatArray, ptr: IntArray) -> tuple[float, FloatArr
 
 
 def _centred(values: FloatArray, here: Any, query: IntArray, n_queries: int) -> FloatArray:
-    """Return values less their mean in the query, zero where a document does not count."""
+    """Return values minus their mean in the query, zero where ``here`` is False."""
     counts = np.maximum(np.bincount(query[here], minlength=n_queries), 1)
     means = np.bincount(query[here], values[here], minlength=n_queries) / counts
     return np.where(here, values - means[query], 0.0)

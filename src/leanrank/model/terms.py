@@ -1,4 +1,4 @@
-"""What a score is the sum of: beside curves, tables of a category and surfaces of two features."""
+"""Terms other than curves: look-up tables of a category, and surfaces of two features."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Levels(Curve):
     levels : tuple of str, or tuple of float
         The known levels, all texts or all numbers. Texts are compared as they are written.
     values : tuple of float
-        What each of them adds to a score.
+        The contribution of each level.
     missing : float
-        What is added where the feature is missing or is another level.
+        The contribution where the feature is missing or another level.
 
     Notes
     -----
-    A column of a data frame or of an array of objects holds the levels. A matrix of numbers holds
-    numeric levels as they are, and of texts the position in ``levels``; any other number is another
-    level. Scalers leave categories alone.
+    A column of a data frame or of an array of objects has the levels themselves. In a matrix of
+    numbers, numeric levels are themselves, and texts are positions in ``levels``; any other number
+    is another level. Scalers do not change categories.
 
     >>> table = Levels(("de", "en"), (0.5, -0.25), missing=0.125)
     >>> table(table.encoded(["en", "de", None, "fr"])).tolist()
@@ -87,7 +87,7 @@ class Levels(Curve):
         return writer.lookup(x, list(zip(self.levels, self.values, strict=True)), self.missing)
 
     def folded(self, scale: Scale) -> tuple[Curve, float]:
-        """Return the table: a scaler leaves categories alone."""
+        """Return the table itself: scalers do not change categories."""
         return self, 0.0
 
     def described(self) -> str:
@@ -96,7 +96,7 @@ class Levels(Curve):
         return ", ".join(parts) + f"; {self.missing!r} otherwise"
 
     def positions(self, x: FloatArray) -> IntArray:
-        """Return where in ``levels`` each number of a matrix is; their count for any other."""
+        """Return the position in ``levels`` of each number of a matrix; n for any other."""
         n = len(self.levels)
         if self.is_text:
             return np.where((x >= 0) & (x < n) & (x == np.floor(x)), x, n).astype(np.int64)
@@ -117,16 +117,16 @@ class Levels(Curve):
 
 @dataclass(frozen=True)
 class Surface(BaseTerm):
-    """What two features add together: bilinear between the knots of a grid, constant outside.
+    """The joint contribution of two features: bilinear in a grid of knots, constant outside.
 
     Parameters
     ----------
     first, second : tuple of float
         The knots of the two features, at least two each, increasing.
     values : tuple of tuples of float
-        ``values[i][j]`` is added where the features are ``first[i]`` and ``second[j]``.
+        ``values[i][j]`` is the contribution where the features are ``first[i]`` and ``second[j]``.
     missing : (float, float, float)
-        What is added where the first feature is missing, the second, both.
+        The contribution where the first feature is missing, the second, or both.
 
     >>> corner = Surface((0.0, 1.0), (0.0, 2.0), ((0.0, 0.0), (0.0, 4.0)), (0.5, 0.25, 0.0))
     >>> corner(np.array([0.5, 9.0, np.nan]), np.array([1.0, 1.0, 1.0])).tolist()
@@ -168,7 +168,7 @@ class Surface(BaseTerm):
         return [value for row in self.values for value in row]
 
     def __call__(self, x: AnyArray, y: AnyArray) -> FloatArray:
-        """Return what the pair adds to the score of each document; NaN for an infinite value."""
+        """Return the contribution to the score of each document; NaN for an infinite value."""
         x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         i, j = np.searchsorted(self.first, x), np.searchsorted(self.second, y)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -207,7 +207,7 @@ class Surface(BaseTerm):
         return writer.if_missing(x, without_x, writer.if_missing(y, absent[1], value))
 
     def folded(self, first: Scale, second: Scale) -> tuple[Surface, float]:
-        """Move the knots to where the scalers take them from."""
+        """Replace the knots by unscaled ones."""
         sides = first.unscaled(self.first), second.unscaled(self.second)
         return replace(self, first=sides[0], second=sides[1]), 0.0
 
@@ -219,7 +219,7 @@ class Surface(BaseTerm):
         return f"{', '.join(points)}; {a!r} or {b!r} if one is missing, {both!r} if both are"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the surface as a model file holds it."""
+        """Return the surface as in a model file."""
         return {
             "knots": [list(self.first), list(self.second)],
             "values": [list(row) for row in self.values],
@@ -242,13 +242,13 @@ class Surface(BaseTerm):
 
 
 Term = Curve | Surface
-"""What a model is a sum of."""
+"""A model is a sum of these."""
 
 _LISTS = ("to_pylist", "to_list", "tolist")  # of Arrow, of data frames, of arrays
 
 
 def _as_text(cell: Any) -> str | None:
-    """Return a cell as a level: None if it is missing, whole numbers without a point."""
+    """Return a cell as a level: None if it is missing, whole numbers without a decimal point."""
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, float):
@@ -259,8 +259,8 @@ def _as_text(cell: Any) -> str | None:
 def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[int, Curve]:
     """Return the curves of a sum of weak rankers.
 
-    Each is a feature, a threshold, whether it holds for documents without the feature (0 or 1), and
-    what it adds where it holds: above the threshold. −inf is below any value.
+    Each is a feature, a threshold, whether it holds where the feature is missing (0 or 1), and a
+    value that is added where it holds: above the threshold. −inf is below any value.
 
     >>> sum_of_weak_rankers([(4, 1.5, 0, 2.0), (4, float("-inf"), 1, 0.5), (4, 1.5, 0, 1.0)])
     {4: Steps(thresholds=(1.5,), levels=(0.5, 3.5), missing=0.5)}
@@ -284,7 +284,7 @@ def sum_of_weak_rankers(weak: Iterable[tuple[int, float, int, float]]) -> dict[i
 
 
 def term_name(names: Iterable[str]) -> str:
-    """Return what a term is called: by its feature, or by both of a pair.
+    """Return the name of a term: that of its feature, or of both features of a pair.
 
     >>> term_name(["bm25"]), term_name(["bm25", "age"])
     ('bm25', 'bm25 × age')
@@ -293,7 +293,7 @@ def term_name(names: Iterable[str]) -> str:
 
 
 def check_terms(terms: Mapping[tuple[int, ...], Term], n_features: int) -> None:
-    """Reject terms of features that are not there, without effect or that do not go together."""
+    """Reject terms of unknown features, terms without effect, and invalid pairs."""
     for features, term in terms.items():
         if min(features) < 0 or max(features) >= n_features:
             raise ModelError(

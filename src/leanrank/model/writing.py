@@ -1,4 +1,4 @@
-"""Writing a model file: the same model gives the same bytes, laid out for readers and for diffs."""
+"""Writing a model file: the same model gives the same bytes, in a layout for reading and diffs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
     Parameters
     ----------
     estimator : object
-        A ranker with ``to_model()``; a scikit-learn ``Pipeline`` that ends in one, before it a
-        ``SimpleImputer`` and a normaliser of ``leanrank.data`` if wanted; or a model.
+        A ranker with ``to_model()``; a scikit-learn ``Pipeline`` of, optionally, a
+        ``SimpleImputer`` and a normaliser of ``leanrank.data``, and a ranker; or a model.
     path : path
         The file; ``"-"`` is standard output.
 
     Returns
     -------
     Model
-        What was written.
+        The model that was written.
     """
     model = as_model(estimator)
     model.save(path)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> Model:
 
 
 def as_model(estimator: Any, normalizer: Any = None) -> Model:
-    """Turn a fitted ranker or pipeline into one model, with the normaliser that was before it."""
+    """Return the model of a fitted ranker or pipeline, with the normaliser before it."""
     if normalizer is not None:
         return _from_pipeline([("normalizer", normalizer), ("ranker", estimator)])
     if isinstance(estimator, Model):
@@ -54,12 +54,12 @@ def as_model(estimator: Any, normalizer: Any = None) -> Model:
 
 
 def fill_values(data: RankingData, fill: Any) -> dict[int, float]:
-    """Return the number that replaces each feature where it is missing: ``fill`` of a model.
+    """Return the numbers that replace missing features: ``fill`` of a model.
 
     Parameters
     ----------
     data : RankingData
-        The training data, of which medians are taken.
+        The training data, for medians.
     fill : "median", float or mapping
         For all features, or by their names (``f1`` is the first of data without names).
 
@@ -86,12 +86,12 @@ def fill_values(data: RankingData, fill: Any) -> dict[int, float]:
 
 
 def with_fill(data: RankingData, fill: Mapping[int, float]) -> RankingData:
-    """Return data with numbers instead of missing values, by feature."""
+    """Return data in which missing values are replaced, by feature."""
     return data.with_fields(X=fill_gaps(data.X, fill)) if fill else data
 
 
 def layout(document: Mapping[str, Any]) -> str:
-    """Lay a document out: one curve per line, one provenance entry per line.
+    """Return a document as JSON with one curve or one entry of the provenance per line.
 
     >>> print(layout({"n_features": 2, "curves": [{"feature": 1, "weight": 0.1}]}), end="")
     {
@@ -115,7 +115,7 @@ def _laid_out(value: Any) -> str:
 
 
 def _flat(value: Any) -> str:
-    # A term keeps its order; everything else that has no order is sorted.
+    # The keys of a term are in the order of its class, all others are sorted.
     keep = isinstance(value, dict) and not {"feature", "features"}.isdisjoint(value)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=not keep)
 
@@ -137,8 +137,8 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
             changes["fill"] = dict(enumerate(step.statistics_.tolist()))
         else:
             raise InputError(
-                f"the pipeline cannot be saved as a model because of its step {name!r}: before the "
-                "ranker may come a SimpleImputer that adds and drops no features, and one "
+                f"the pipeline cannot be saved as a model because of its step {name!r}: steps "
+                "before the ranker can be a SimpleImputer that adds and drops no features, and one "
                 "normaliser of leanrank.data, StandardScaler or MaxAbsScaler"
             )
         seen = getattr(step, "feature_names_in_", None)  # of a data frame, not passed on
@@ -147,6 +147,6 @@ def _from_pipeline(steps: list[tuple[str, Any]]) -> Model:
 
 
 def _only_fills(step: Any) -> bool:
-    """Return whether a step is a SimpleImputer that keeps the features as they are."""
+    """Return whether a step is a SimpleImputer that adds and drops no features."""
     simple = type(step).__name__ == "SimpleImputer" and not step.add_indicator
     return simple and not np.isnan(step.statistics_).any()

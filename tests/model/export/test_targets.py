@@ -128,7 +128,7 @@ def test_vespa_takes_attributes_and_rank_features():
     assert "-2.0 * if (isNan(attribute(spam)) == 1, 0.0, attribute(spam))" in text
     assert text.startswith("rank-profile leanrank {")
     assert text.count("{") == text.count("}")
-    with pytest.raises(InputError, match="no field or rank feature"):
+    with pytest.raises(InputError, match="not a field or rank feature"):
         export_model(model(), "vespa", names={"bm25": "bm25(title"})
 
 
@@ -145,7 +145,7 @@ def test_vespa_takes_attributes_and_rank_features():
 )
 def test_vespa_names_write_no_schema(name):
     odd = Model.from_coef([1.0], feature_names=[name])
-    with pytest.raises(InputError, match="no field or rank feature"):
+    with pytest.raises(InputError, match="not a field or rank feature"):
         export_model(odd, "vespa")
 
 
@@ -403,7 +403,7 @@ class TestRefusals:
             export_model(model([weight, 0.0, 1.0]), "opensearch-ltr")
 
     def test_names_that_collide(self):
-        with pytest.raises(InputError, match="two features are called 'x'"):
+        with pytest.raises(InputError, match="two features are named 'x'"):
             export_model(model(), "c", names={"bm25": "x", "spam": "x"})
 
     def test_names_that_cannot_be_written(self):
@@ -421,7 +421,7 @@ class TestRefusals:
             export_model(odd, target)
 
     def test_names_that_the_model_does_not_have(self):
-        with pytest.raises(InputError, match="the model has no feature 'title' to give another"):
+        with pytest.raises(InputError, match="the model has no feature 'title' to rename"):
             export_model(model(), "c", names={"title": "x"})
 
     def test_unknown_target(self):

@@ -1,4 +1,4 @@
-"""Exports: a model written for the system that computes rankings with it."""
+"""Exports: a model as code or data for the system that computes rankings."""
 
 from leanrank._lazy import attach
 

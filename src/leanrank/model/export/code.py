@@ -1,9 +1,9 @@
-"""Plain code: one function without dependencies, with a test in it.
+"""Source code: one function without dependencies, and its test.
 
 The function takes the features that have a weight, in the order of the list in the file; NaN is a
-missing feature. If some are categories of texts, a second argument has these at the same places,
-and what is no level counts as missing. Sums are in float64 in the order of terms, so that every
-language gives the same bits. The test scores one document, and one whose features are all missing.
+missing feature. Categories of texts are in a second argument at the same positions, and other texts
+count as missing. Sums are in float64 in the order of terms, so that every language gives the same
+bits. The test scores one document, and one whose features are all missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leanrank.model.terms import Levels, Surface
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the function, the names of its features, and the test."""
+    """Return the function, the names of its features, and the test."""
     language = LANGUAGES[target.name]
     names, texts, parts = formula.names, formula.texts, language.templates
     features = [f"{'t' if name in texts else 'x'}[{at}]" for at, name in enumerate(names)]
@@ -48,17 +48,17 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 
 def sample_document(formula: Formula) -> tuple[FloatArray, float]:
-    """Return a document, by the names of the features, and its score."""
+    """Return the features of a document, in the order of their names, and its score."""
     found: dict[str, float] = {}
-    for at, term in enumerate(formula.terms):  # by which features differ
+    for at, term in enumerate(formula.terms):  # values differ between features
         curve = term.curve
         if isinstance(curve, Surface):
             for name, knots in zip(term.names, (curve.first, curve.second), strict=True):
                 found.setdefault(name, (knots[0] + knots[1]) / 2)
         elif isinstance(curve, Levels):
-            place = at % max(len(curve.levels), 1)
+            level = at % max(len(curve.levels), 1)
             known = not curve.is_text and curve.levels
-            found[term.name] = float(curve.levels[place] if known else place)
+            found[term.name] = float(curve.levels[level] if known else level)
         elif curve.cuts:
             found[term.name] = float(np.nextafter(curve.cuts[at % len(curve.cuts)], np.inf))
         else:

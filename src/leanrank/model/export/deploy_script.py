@@ -1,10 +1,10 @@
-"""Send the numbered requests of this folder to a server, and prove that its scores are right.
+"""Send the numbered requests of this folder to a server, and check its scores.
 
     python deploy.py http://localhost:9200 INDEX --param keywords
 
-INDEX is the index, or the collection of Solr. With --param, the text of a query is given to the
-features under that name. --user NAME:PASSWORD logs in. Only the standard library is needed.
-The exit code is 0 if every score is the expected one.
+INDEX is the index, or the collection of Solr. --param is the parameter of the features that takes
+the text of a query. --user NAME:PASSWORD logs in. Only the standard library is needed.
+The exit code is 0 if every score is as expected.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CAUSES = {
 
 
 class RefusedError(Exception):
-    """What a server said about a request."""
+    """A request that a server rejected."""
 
 
 def main(words: list[str] | None = None) -> int:
-    """Deploy and prove; return the exit code."""
-    parser = argparse.ArgumentParser(description="Deploy a ranking model, and prove it.")
+    """Deploy the model and check its scores; return the exit code."""
+    parser = argparse.ArgumentParser(description="Deploy a ranking model, and check its scores.")
     parser.add_argument("host")
     parser.add_argument("index")
-    parser.add_argument("--param", help="what the features call the text of a query")
+    parser.add_argument("--param", help="parameter of the features that takes the query text")
     parser.add_argument("--user", help="NAME:PASSWORD")
     given = parser.parse_args(words)
     expected = json.loads((HERE / "expected.json").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def send(given: argparse.Namespace, part: dict[str, Any]) -> str:
-    """Send a request; what is there already is right, since names end in a version."""
+    """Send a request; existing objects need no update, since names end in a version."""
     try:
         call(given, part["request"], part.get("body"))
     except RefusedError as error:
@@ -139,7 +139,7 @@ def pairs(hit: dict[str, Any]) -> dict[str, float]:
 
 
 def difference(document: dict[str, Any], hit: dict[str, Any] | None) -> str | None:
-    """Return what is wrong with an answer and why, or None."""
+    """Describe what is wrong with an answer and the likely cause; None if nothing is."""
     if hit is None:
         return "it is not in the index, or has another id there"
     for name, value in document["features"].items():

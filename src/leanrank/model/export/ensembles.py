@@ -1,7 +1,7 @@
 """Files of tree ensembles: LightGBM, XGBoost, and Elasticsearch's own inference.
 
-A missing feature is NaN, or absent. It goes left at a split that no number does. A category of
-texts is the position of its level.
+A missing feature is NaN, or absent. It goes left at splits whose threshold is below all numbers. A
+category of texts is the position of its level.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LEAST = {False: -float(np.finfo(np.float64).max), True: -float(np.finfo(np.floa
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the ensemble; a constant is a tree of one leaf."""
+    """Return the ensemble; a constant is a tree of one leaf."""
     made = forest(formula, options, target)
     writers = {"lightgbm": _lightgbm, "xgboost": _xgboost, "elasticsearch-inference": _elastic}
     return writers[target.name](made, formula, options)
 
 
 def _plain(names: list[str]) -> list[str]:
-    """Return names of word characters, which both libraries take; features are known by place."""
+    """Return names of word characters, which both libraries take; features go by position."""
     plain = [re.sub(r"\W", "_", name) for name in names]
     return [name if plain.count(name) == 1 else f"{name}_{at}" for at, name in enumerate(plain)]
 
@@ -119,7 +119,7 @@ def _xgboost_tree(at: int, nodes: list[Any], width: int) -> dict[str, Any]:
 
 
 def _elastic(made: Forest, formula: Formula, options: Options) -> str:
-    """Write the request as eland does, with a feature per stored field."""
+    """Return the request in the form of eland, with one feature per stored field."""
     trees = []
     for tree in made.trees:
         nodes = [_elastic_node(at, node) for at, node in enumerate(flattened(tree))]

@@ -1,4 +1,4 @@
-"""The neutral description of a scoring function, from which every export is written."""
+"""The description of a scoring function from which every export is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Term:
 
     @property
     def name(self) -> str:
-        """What the term is called."""
+        """The name of the term."""
         return term_name(self.names)
 
     @property
@@ -38,7 +38,7 @@ class Term:
 
     @property
     def weight(self) -> float:
-        """The weight of a line, of which alone it is asked for."""
+        """The weight of a line; not for other terms."""
         return self.curve.size
 
 
@@ -51,7 +51,7 @@ class Formula:
     terms : tuple of Term
         Curves in the order of features, then surfaces.
     constant : float
-        Added last. It changes no order, so that some targets leave it out.
+        Added last. Some targets leave it out, since it does not change the order.
     scaler : str or None
         The per-query normaliser applied to the features first, such as ``"query-minmax"``.
     scaler_options : tuple of pairs
@@ -59,8 +59,8 @@ class Formula:
     provenance : mapping
         How the model was made.
     fill : mapping
-        The number that replaces a missing feature before a scaler per query and before surfaces, by
-        name; of other terms it is their value for missing features.
+        The number that replaces a missing feature before a per-query scaler and before surfaces, by
+        name. In other terms, it is part of their values for missing features.
     """
 
     terms: tuple[Term, ...]
@@ -88,7 +88,7 @@ class Formula:
 
     @property
     def lines(self) -> list[Line]:
-        """The straight lines, of which trees need the range."""
+        """The straight lines."""
         return [term.curve for term in self.terms if isinstance(term.curve, Line)]
 
     @property
@@ -114,7 +114,7 @@ class Formula:
         return replace(self, terms=tuple(terms), fill=fill)
 
     def part(self, term: Term, writer: Writer[T], features: Sequence[T]) -> T:
-        """Write one term for a target; ``features`` has one entry per name."""
+        """Return one term as written by a target; ``features`` has one entry per name."""
         known = dict(zip(self.names, features, strict=True))
         x = [known[name] for name in term.names]
         fill = {} if self.scaler is not None else self.fill
@@ -126,12 +126,12 @@ class Formula:
         return term.curve.written(writer, *x)
 
     def parts(self, writer: Writer[T], features: Sequence[T]) -> list[T]:
-        """Write the terms for a target, and the constant unless it is 0."""
+        """Return the terms as written by a target, and the constant unless it is 0."""
         written = [self.part(term, writer, features) for term in self.terms]
         return [*written, writer.number(self.constant)] if self.constant != 0 else written
 
     def written(self, writer: Writer[T], features: Sequence[T]) -> T:
-        """Write the sum for a target.
+        """Return the sum as written by a target.
 
         >>> from leanrank.model.export.text import Syntax
         >>> from leanrank.model import Model
@@ -141,7 +141,7 @@ class Formula:
         return reduce(partial(writer.apply, "plus"), self.parts(writer, features))
 
     def scaled(self, X: AnyArray, qid: Any = None) -> FloatArray:
-        """Return the features of the terms in float64, scaled per query if the function does so."""
+        """Return the features of the terms in float64, after the per-query scaler if any."""
         used = np.asarray(X, dtype=np.float64)
         if self.scaler is None or not self.terms:
             return used
@@ -157,8 +157,8 @@ class Formula:
     def scores(self, X: AnyArray, qid: Any = None) -> FloatArray:
         """Return the scores in float64, added in the order of terms.
 
-        This is what an exact target computes, bit for bit. ``leanrank.model.Model.predict``
-        may add in another order.
+        An exact target computes the same bits. ``leanrank.model.Model.predict`` may add in another
+        order.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Formula:
 
 
 def formula_of(model: Model) -> Formula:
-    """Describe the scoring function of a model.
+    """Return the formula of a model.
 
     A global scaler is folded into weights, thresholds and a constant.
 
@@ -210,7 +210,7 @@ def formula_of(model: Model) -> Formula:
             constant += added
         gap = model.fill.get(features[0])
         filled = gap is not None and scaler is None
-        # exports take a missing line for 0 anyway
+        # exports treat a missing value of a line as 0 anyway
         if filled and isinstance(curve, Curve) and (gap != 0 or not isinstance(curve, Line)):
             curve = replace(curve, missing=float(curve(np.array([gap]))[0]))  # type: ignore[type-var]
         terms.append(Term(features, names, curve))
@@ -224,8 +224,8 @@ def formula_of(model: Model) -> Formula:
 def in_units_of_data(model: Model) -> Model:
     """Return a model without a normaliser whose curves are those of the unscaled features.
 
-    A constant is left out. The model is returned as it is if its normaliser cannot be folded into
-    its curves: one that scales per query, or whose numbers are too large.
+    A constant is left out. The model is returned unchanged if its normaliser cannot be folded into
+    the curves: one per query, or one with too large numbers.
 
     >>> from leanrank.model import Model, Ramps
     >>> scaler = {"kind": "standard", "mean": [10.0], "scale": [2.0]}

@@ -1,7 +1,8 @@
-"""Graphs: ONNX, products and sums in float64 with one named input per feature; PMML 4.4.
+"""Graphs: ONNX in float64 with one named input per feature, and PMML 4.4.
 
-``LinearRegressor`` is float32 only and one matrix product adds in another order, so that neither is
-used. A missing feature is NaN; a category of texts is a text, and missing if it is no level.
+The ONNX graph has products and sums: ``LinearRegressor`` is float32 only, and a matrix product adds
+in another order. A missing feature is NaN; a category of texts is a text, and missing if it is no
+level.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _PMML = dict(zip(_OPERATIONS, ("isMissing", "greaterThan", "if", "-", "*", "+"),
 
 
 def write(formula: Formula, options: Options, target: Target) -> bytes | str:
-    """Write the graph of ONNX, or the regression model of PMML."""
+    """Return the graph of ONNX, or the regression model of PMML."""
     return (_onnx if target.name == "onnx" else _pmml)(formula, options, target)
 
 
 def _onnx(formula: Formula, options: Options, target: Target) -> bytes:
-    """Write the graph; each input and the output have one number per document."""
+    """Return the graph; each input and the output have one number per document."""
     try:
         import onnx
     except ImportError as error:
@@ -60,7 +61,7 @@ def _onnx(formula: Formula, options: Options, target: Target) -> bytes:
 
 
 class _Graph(Writer[str]):
-    """Nodes and constants, added as the formula is written; values are known by name."""
+    """The nodes and constants of a formula; values are referred to by name."""
 
     def __init__(self, onnx: Any, taken: list[str]) -> None:
         self.onnx = onnx
@@ -100,7 +101,7 @@ class _Graph(Writer[str]):
             value = self.values.get(factor, 1.0)
             with np.errstate(over="ignore"):
                 near = value != 1 and np.float32(value) == 1
-            if near:  # ONNX Runtime would leave it out
+            if near:  # ONNX Runtime would drop a factor that is 1 in float32
                 return self.add("Neg", [self.add("Mul", [self.number(-value), other])])
         return super().times(a, b)
 
@@ -116,7 +117,7 @@ class _Graph(Writer[str]):
 
 
 def _pmml(formula: Formula, options: Options, target: Target) -> str:
-    """Write the document: weights of features, or a derived field per term."""
+    """Return the document: weights of features, or a derived field per term."""
     root = Element("PMML", xmlns="http://www.dmg.org/PMML-4_4", version="4.4")
     header = SubElement(root, "Header", description="ranking function; higher is better")
     SubElement(header, "Application", name="leanrank", version=__version__)

@@ -1,4 +1,4 @@
-"""Hybrid searches: the weights of several retrievers, each feature being one of them.
+"""Hybrid searches: the weights of several retrievers; each feature is one retriever.
 
 Written from the engines' documentation: OpenSearch ``normalization-processor`` (2.10) and
 ``score-ranker-processor`` with weights (3.1), Elasticsearch ``linear`` (8.18) and weighted ``rrf``
@@ -28,7 +28,7 @@ def hybrid_weights(
     name: str = "leanrank",
     top: int = 10,
 ) -> str:
-    """Write the weights of retrievers for an engine's hybrid search.
+    """Return the weights of retrievers in the format of an engine's hybrid search.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def hybrid_weights(
         ``"hybrid:opensearch"``, ``"hybrid:elasticsearch"`` or ``"hybrid:qdrant"``; the part after
         the colon is enough.
     scaler : str, optional
-        What is done to the scores of each retriever: ``"query-minmax"``,
+        The normaliser of the scores of each retriever: ``"query-minmax"``,
         ``"query-reciprocal-rank"`` (1 / (constant + rank)), ``"query-qdrant-rank"``
         (1 / (1 + rank / weight), for Qdrant only) or None.
     rank_constant : int
@@ -46,7 +46,7 @@ def hybrid_weights(
     name : str
         The name of the pipeline.
     top : int
-        How many documents are asked for.
+        Number of documents to return.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def hybrid_weights(
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write a formula whose features are retrievers."""
+    """Return a formula whose features are retrievers, in the format of an engine."""
     writers = {"opensearch": _opensearch, "elasticsearch": _elasticsearch, "qdrant": _qdrant}
     return pretty(writers[target.dialect](formula, options))
 
@@ -90,7 +90,7 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
         combination = {"technique": "rrf", "rank_constant": constant, **combination}
         processor: dict[str, Any] = {"score-ranker-processor": {"combination": combination}}
     else:
-        # z_score cuts scores below the mean of the hits to .001, so that it is another function
+        # z_score is not used: it raises scores below the mean of the hits to .001
         processor = {
             "normalization-processor": {
                 "normalization": {"technique": "min_max"},
@@ -105,7 +105,7 @@ def _opensearch(formula: Formula, options: Options) -> dict[str, Any]:
 
 def _elasticsearch(formula: Formula, options: Options) -> dict[str, Any]:
     retrievers: list[dict[str, Any]] = []
-    for term in formula.terms:  # which query a retriever runs is not in a model
+    for term in formula.terms:  # the query of a retriever is not in the model
         query = {"match": {term.name: "<query text>"}}
         retrievers.append({"retriever": {"standard": {"query": query}}, "weight": term.weight})
     window = max(100, options.top)

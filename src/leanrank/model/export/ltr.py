@@ -1,12 +1,12 @@
 """Learning to rank in OpenSearch, Elasticsearch and Solr: a linear model or trees.
 
 All compute in float32 and take no per-query scaler. The plugins of OpenSearch and Elasticsearch
-refuse negative feature values. A missing feature is 0, which is why stored fields that are missing
-get a number of their own where a model tells them from 0.
+reject negative feature values. A missing feature is 0; if the model distinguishes missing values
+from 0, stored fields that are missing get another number.
 
 Solr rejects integer weights, needs a weight for every feature it lists, and its trees go left up to
 a threshold plus 1e-6, which is subtracted here. No engine overwrites a model or a feature set, so
-their names end in digits that differ if anything in them does.
+their names end in a digest of their contents.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _WINDOW = (
 
 
 def write(formula: Formula, options: Options, target: Target) -> str | dict[str, str]:
-    """Write the requests: store, feature set unless there is one, model and search.
+    """Return the requests: store, feature set unless one exists, model and search.
 
     For ``deploy:…``, return the files of a folder by their names: the requests, a script that sends
-    them, and scores to expect.
+    them, and the expected scores.
     """
     notes: list[str] = []
     if options.featureset is None:
@@ -89,7 +89,7 @@ def examples(model: Model, data: Any) -> list[Any]:
 
 
 def _expected(formula: Formula, options: Options, target: Target) -> list[dict[str, Any]]:
-    """Return the scores of documents, with their features as the engine should find them."""
+    """Return the expected scores and feature values of documents."""
     from leanrank.model.verify.engines import emulated_scores, engine_values
 
     queries = []
@@ -107,7 +107,7 @@ def _expected(formula: Formula, options: Options, target: Target) -> list[dict[s
 def _plugin(
     formula: Formula, options: Options, target: Target, notes: list[str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the name of the model and the requests, and add to what is said about them."""
+    """Return the name of the model and the requests, and add notes about them."""
     known, features = fills(formula, options), []
     for one in formula.names if options.featureset is None else ():
         value = field_value(one, options, {"match_all": {}}, known.get(one, 0))
@@ -143,10 +143,10 @@ def _plugin(
 
 
 def stored_fields(names: list[str]) -> str:
-    """Return the sentence about features that are taken for stored fields."""
+    """Return the note on features that are read as stored fields."""
     if "_score" in names:
         raise InputError(
-            "the score of the query (_score) is no stored field: log it as a feature of a set and "
+            "the score of the query (_score) is not a stored field: log it as a feature of a set, "
             "export with --featureset, or export to painless or lucene-expression"
         )
     return (
@@ -197,7 +197,7 @@ def field_value(name: str, options: Options, query: Any, missing: float | None =
 def _solr(
     formula: Formula, options: Options, target: Target, notes: list[str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the same of the feature store and the model store."""
+    """Return the same for the feature store and the model store of Solr."""
     known, features = fills(formula, options), []
     for one in formula.names if options.featureset is None else ():
         shift, missing = options.shifts.get(one, 0.0), known.get(one, 0.0)
@@ -247,7 +247,7 @@ def _solr_tree(tree: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _solr_feature(name: str, shift: float, missing: float) -> dict[str, Any]:
-    """Return a feature that is a field's value; replace it by a ``SolrFeature`` where it is one."""
+    """Return a feature that is the value of a field, shifted or replaced if it is missing."""
     if shift == 0 and missing == 0:
         kind, params = "FieldValueFeature", {"field": name}
     else:

@@ -1,4 +1,4 @@
-"""A model card: what the score is made of, and how the model came about."""
+"""A model card: the terms of the score, and how the model was made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCALERS = {
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the card."""
+    """Return the card."""
     scaled = "" if formula.scaler is None else _SCALERS.get(formula.scaler, f"({formula.scaler})")
     rows = []
     for term in formula.terms:
@@ -32,7 +32,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         "version": formula.version,
         "scaled": f", which are first {scaled}" if scaled else "",
         "constant": f", plus {formula.constant!r}" if formula.constant else "",
-        "missing": "" if formula.is_linear else ", or as said in the table",
+        "missing": "" if formula.is_linear else ", or as given in the table",
         "rows": "\n".join(rows),
         "targets": ", ".join(f"`{t}`" for t in able_targets(formula)),
         "made": json.dumps(dict(formula.provenance), indent=2, sort_keys=True),  # in plain letters
@@ -41,7 +41,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text between more backquotes than it has in a row, for a cell of a table."""
+    """Return text as Markdown code, between more backquotes than it has in a row."""
     shown = printable(text)
     marks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     space = " " if shown[:1] in ("`", "") or shown[-1:] == "`" else ""

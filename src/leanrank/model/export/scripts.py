@@ -1,11 +1,12 @@
-"""Scripts of Elasticsearch and OpenSearch for those without a plugin, and Vespa's expressions.
+"""Scripts of Elasticsearch and OpenSearch without a plugin, and Vespa's expressions.
 
-In scripts, a feature is a numeric field, or ``_score`` if ``--names`` says so. Painless reads each
-field once; Lucene expressions, which have no variables, take about a fifth of the time all the
-same. A field that is not mapped is an error in both, and servers refuse scripts above 65,535 bytes.
+In scripts, a feature is a numeric field, or ``_score`` if ``--names`` names it so. Lucene
+expressions take about a fifth of the time of Painless, although they have no variables and read a
+field each time. A field that is not mapped is an error in both, and servers reject scripts above
+65,535 bytes.
 
-For Vespa a rank profile is written, or an application package around it. A feature is a document
-attribute there, unless ``--names`` gives a rank feature such as ``bm25(title)``.
+For Vespa, the export is a rank profile, or an application package with it. A feature is a document
+attribute, unless ``--names`` gives a rank feature such as ``bm25(title)``.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Expression(Syntax):
 
 
 def write(formula: Formula, options: Options, target: Target) -> Any:
-    """Write a script, an expression, a rescore query around one of them, or Vespa's profile."""
+    """Return a script, an expression, a rescore query with one of them, or Vespa's profile."""
     if target.dialect == "vespa":
         return _vespa(formula, options, target)
     if target.name == "lucene-expression":
@@ -50,8 +51,8 @@ def write(formula: Formula, options: Options, target: Target) -> Any:
         return _checked(_painless(formula) + "\n", target)
     if "_score" in formula.names:
         raise InputError(
-            f"{target.name} has no score of the query (_score is 1 inside a rescore query): export "
-            "to painless or lucene-expression, and sort by the script"
+            f"{target.name} cannot read the score of the query (_score is 1 in a rescore query): "
+            "export to painless or lucene-expression, and sort by the script"
         )
     # Scores of a script may not be negative. This increasing function makes them positive; in
     # float32 it needs scores that are not all tiny.
@@ -73,7 +74,7 @@ def score_unit(formula: Formula) -> float:
 
 
 def mapped_scores(scores: FloatArray, unit: float) -> FloatArray:
-    """Return what the script of a rescore query makes of scores.
+    """Return the positive scores of the script of a rescore query.
 
     >>> mapped_scores(np.array([-1.0, 0.0, 2.0]), 1.0).tolist()
     [0.5, 1.0, 3.0]
@@ -83,7 +84,7 @@ def mapped_scores(scores: FloatArray, unit: float) -> FloatArray:
 
 
 def _painless(formula: Formula, before: str = "return ") -> str:
-    """Write one variable per field, NaN or null where it is missing, and the sum."""
+    """Return one variable per field, NaN or null where it is missing, and the sum."""
     lines = []
     for at, name in enumerate(formula.names):
         text, doc = name in formula.texts, _doc(name)
@@ -126,12 +127,12 @@ VESPA = Syntax(
 
 
 def _vespa(formula: Formula, options: Options, target: Target) -> Any:
-    """Write the profile; for an application package, the files by name."""
+    """Return the profile; for an application package, the files by name."""
     features = [_rank_feature(name, target) for name in formula.names]
     score = _block(formula.written(VESPA, features))
     if target.name == "vespa":
         return f"rank-profile {options.name} {{\n    first-phase {{\n{score}    }}\n}}\n"
-    # the strongest term alone chooses what the whole model ranks
+    # the first phase ranks by the strongest term, the second by the model
     strongest = max(formula.terms, key=lambda term: abs(term.curve.size))
     first = _block(formula.part(strongest, VESPA, features))
     texts = sorted({one[5:-1] for one in features if one.startswith("bm25(")})
@@ -170,6 +171,6 @@ def _rank_feature(name: str, target: Target) -> str:
     if _RANK_FEATURE.fullmatch(name):
         return name
     raise InputError(
-        f"the feature name {name!r} is no field or rank feature of {target.name}: give it another, "
-        "such as bm25(title), in a file for --names"
+        f"the feature name {name!r} is not a field or rank feature of {target.name}: give another "
+        "name, such as bm25(title), in a file for --names"
     )

@@ -1,13 +1,13 @@
 """Tables: a view in SQL with a query for the best documents, and a Python function for Polars.
 
-Columns are qualified: SQLite takes a quoted name that no column has for a text. The score is called
-after the view and comes before the table's own columns, of which one may have the same name: SQLite
-and DuckDB rename the second, and the others reject the view.
+Columns are qualified, because SQLite reads an unknown quoted name as a text. The name of the score
+begins with that of the view. The score comes before the columns of the table: if one has the same
+name, SQLite and DuckDB rename it, and the other databases reject the view.
 
 Products are added in the order of features in double precision. Numbers have an exponent, which
 makes them doubles where ``0.3`` would be a decimal. Per-query scalers are window functions.
 NULL and NaN are both missing: NaN is turned into NULL first. Columns of any type are cast; only
-PostgreSQL has to be told which are boolean.
+PostgreSQL needs to know which are boolean.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from leanrank.model.export.text import Syntax, check_plain, filled, template, un
 
 @dataclass(frozen=True)
 class Dialect:
-    """Where the databases differ."""
+    """The syntax in which databases differ."""
 
     double: str = "DOUBLE PRECISION"
     quote: str = '"'
     create: str = "CREATE OR REPLACE VIEW"
     deviation: str = "STDDEV_POP"
-    cast: str = ""  # after a number that would be a decimal in spite of its exponent
+    cast: str = ""  # after a number, where an exponent does not make it a double
     escapes: str = ""  # the quotes between which a backslash escapes
-    known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double, NULL instead of NaN
-    boolean: str = "{x}"  # what can be cast to a double
-    text: str = "{x}"  # what is compared with texts byte by byte
+    known: str = "NULLIF({x}, CAST('NaN' AS DOUBLE))"  # a double with NULL for NaN
+    boolean: str = "{x}"  # a boolean that can be cast to a double
+    text: str = "{x}"  # a text that is compared byte by byte
 
     def quoted(self, word: str, quote: str = "") -> str:
-        """Return the name of a column or table as the database takes it; between ' a text."""
+        """Return a quoted name of a column or table, or with ' a text."""
         quote = quote or self.quote
         if quote in self.escapes:
             word = word.replace("\\", "\\\\")
         return quote + word.replace(quote, quote * 2) + quote
 
     def qualified(self, table: str) -> str:
-        """Return the quoted name of a table, after its schema if there is a point in it."""
+        """Return the quoted name of a table, which may begin with its schema and a point."""
         return ".".join(map(self.quoted, table.split(".")))
 
 
@@ -67,7 +67,7 @@ DIALECTS = {
         "`",
         escapes="'",
         known="{x}",  # cannot be NaN
-        # most collations take upper and lower case for the same, and spaces at the end for none
+        # most collations ignore case and trailing spaces
         text="CAST(CONVERT({x} USING utf8mb4) AS BINARY)",
     ),
     "spark": Dialect("DOUBLE", "`", create="CREATE OR REPLACE TEMPORARY VIEW", escapes="'"),
@@ -81,7 +81,7 @@ DIALECTS = {
 
 
 def write(formula: Formula, options: Options, target: Target) -> str:
-    """Write the view and the top-k query, or the expression of the score alone."""
+    """Return the view and the top-k query, or the expression of the score alone."""
     if target.name == "polars":
         return _polars(formula, options)
     dialect = DIALECTS[target.dialect]
@@ -90,7 +90,7 @@ def write(formula: Formula, options: Options, target: Target) -> str:
         if formula.scaler is not None:
             raise InputError(
                 f"{formula.scaler} needs the other documents of a query, which the expression of "
-                "one row has not: leave --expression-only out"
+                "one row cannot read: leave --expression-only out"
             )
         return expression(formula, options, target, "") + "\n"
     view, table = dialect.quoted(options.name), dialect.qualified(options.table)
@@ -117,9 +117,9 @@ def added_column(word: str, names: list[str], options: Options) -> str:
 
 
 def column_types(data: Any) -> dict[str, str]:
-    """Return what the columns of a data frame or Arrow table hold.
+    """Return the kinds of the columns of a data frame or Arrow table, by name.
 
-    boolean, integer, decimal, text or number; nothing for data without types.
+    They are boolean, integer, decimal, text or number; data without types have none.
     """
     if isinstance(data, RankingData) or not hasattr(data, "columns"):
         return {}
@@ -141,7 +141,7 @@ _KINDS = {"bool": "boolean", "int": "integer", "uint": "integer", "dec": "decima
 
 
 def expression(formula: Formula, options: Options, target: Target, of: str = "d.") -> str:
-    """Write the score of one row, one term per line; ``of`` comes before the columns."""
+    """Return the score of one row, one term per line; ``of`` is a prefix of the columns."""
     dialect = DIALECTS[target.dialect]
     qid = f"{of}{dialect.quoted(options.qid)}"
     cast, known = "CAST({x} AS " + dialect.double + ")", dialect.known
@@ -174,7 +174,7 @@ def expression(formula: Formula, options: Options, target: Target, of: str = "d.
 
 
 def literal(value: float) -> str:
-    """Write a number as a double.
+    """Return a number as a double in SQL.
 
     >>> literal(0.1), literal(-1e-07), literal(3.0)
     ('0.1e0', '-1e-07', '3.0e0')
@@ -200,7 +200,7 @@ _SCALED = {
 
 
 def _polars(formula: Formula, options: Options) -> str:
-    """Write the function."""
+    """Return the function for Polars."""
     scaled = formula.scaler is not None
     syntax = Syntax(
         filled="{x}" if scaled else _POLARS_FILLED,

@@ -1,4 +1,4 @@
-"""The targets of an export, what each can express, and the one function that writes them."""
+"""The targets of exports and their capabilities, and the function that writes all of them."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ QUERY_SCALERS = ("query-minmax", "query-standard", "query-rank")
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may say about an export.
+    """Options of an export.
 
     Parameters
     ----------
     name : str
         The name of the model, view, profile or function in the target.
     names : mapping
-        What features are called in the target, by their names in the model. A model without names
-        calls them ``f1``, ``f2`` and so on.
+        Names of features in the target, by their names in the model. In a model without names they
+        are ``f1``, ``f2`` and so on.
     shifts : mapping
         Constants that the engine adds to features, by their names in the target: the
-        learning-to-rank plugins refuse negative feature values.
+        learning-to-rank plugins reject negative feature values.
     table, qid : str
         The table of documents, such as ``shop.documents``, and its column of queries, for SQL and
         Polars.
     top : int
-        How many documents a request or a top-k query asks for.
+        Number of documents of a request or a top-k query.
     featureset : str or None
-        A feature set (in Solr, a feature store) that exists and has the features by their names.
-        Without it, a learning-to-rank module gets one of stored fields.
+        An existing feature set (Solr: feature store) that has the features by their names. Without
+        it, a learning-to-rank export includes a feature set of stored fields.
     max_error : float or None
-        Where ramps and surfaces have to be steps, the largest difference to a score.
+        Largest error of a score in targets that write ramps and surfaces as steps.
     types : mapping
-        What columns of a table hold, by their names in the target: ``"boolean"`` or anything else.
-        PostgreSQL needs it, and reads it from ``data`` where that is a table.
+        Kinds of the columns of a table, by their names in the target: ``"boolean"`` or others.
+        PostgreSQL needs them; they are taken from ``data`` if that is a table.
     expression_only : bool
-        Write the SQL expression of one row only, as for a generated column or an index.
+        Write only the SQL expression of one row, for a generated column or an index.
     bounds, offset, documents
-        What ``export_model`` reads from ``data``: the ranges of features by name, a constant that
-        is added to scores, and a few documents of a few queries.
+        Taken from ``data`` by ``export_model``: the ranges of features by name, a constant that is
+        added to scores, and a few documents of a few queries.
     """
 
     name: str = "leanrank"
@@ -73,35 +73,35 @@ class Options:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a model can be exported to.
+    """A target of exports.
 
     Attributes
     ----------
     name : str
-        As given to ``--to``.
+        The name for ``--to``.
     summary : str
-        What is written, in a few words.
+        A few words on what is written.
     module : str
-        The module here whose ``write(formula, options, target)`` writes it.
+        The module here whose ``write(formula, options, target)`` returns the export.
     curves : bool
         Whether it has conditions, and so can express curves, surfaces and values for missing
-        features; ensembles of trees do so as steps.
+        features; ensembles of trees express them as steps.
     levels, texts : bool
-        Whether it can look up the levels of categories, and those that are texts.
+        Whether it can look up levels of categories, and levels that are texts.
     missing : bool
-        Whether it knows that a feature is missing; otherwise a number stands for it.
+        Whether it represents missing features; otherwise a number stands for them.
     scalers : tuple of str
         The per-query scalers that it can compute.
     constant : bool
-        Whether the constant of the formula is written; it changes no order.
+        Whether the constant of the formula is written, which does not change the order.
     single : bool
         Whether it computes in float32.
     negative : bool
         Whether it takes negative weights.
     most_terms : int
-        The largest number of features that it takes.
+        Largest number of terms.
     special : str
-        A pattern of names that it would read as something else, in spite of quotes.
+        A pattern of names that it would interpret even in quotes.
     """
 
     name: str
@@ -201,7 +201,7 @@ TARGETS: dict[str, Target] = {
 def export_model(
     model: Any, target: str, *, data: Any = None, **options: Any
 ) -> str | bytes | dict[str, str]:
-    """Write a model for the system that computes rankings with it.
+    """Return a model as code or data for the system that computes rankings.
 
     Parameters
     ----------
@@ -210,8 +210,8 @@ def export_model(
     target : str
         One of ``TARGETS``, such as ``"sql:duckdb"``.
     data : RankingData, data frame or Arrow table, optional
-        Typical documents. Trees keep straight lines between their values, the learning-to-rank
-        plugins add a constant such that their scores are positive, and SQL reads types of columns.
+        Typical documents. Trees take the range of straight lines from them, the learning-to-rank
+        plugins a constant that makes scores positive, and SQL the types of columns.
     **options
         The fields of ``leanrank.model.export.Options``.
 
@@ -224,7 +224,7 @@ def export_model(
     Raises
     ------
     InputError
-        The target cannot express the model; the message names all that can.
+        The target cannot express the model; the message names targets that can.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def export_model(
 
 
 def learned_from(model: Model, data: Any, options: Options) -> Options:
-    """Return the options with what typical documents tell."""
+    """Return the options with ranges, types and examples from typical documents."""
     from leanrank.model.export.ltr import examples
     from leanrank.model.export.sql import column_types
 
@@ -257,25 +257,24 @@ def learned_from(model: Model, data: Any, options: Options) -> Options:
 
 
 def find_target(name: str) -> Target:
-    """Return the target of a name, or say which there are."""
+    """Return the target of a name."""
     if name in TARGETS:
         return TARGETS[name]
     raise InputError(f"there is no export target {name!r}: {suggest(name, TARGETS)}")
 
 
 def prepared(model: Any, target: Target, options: Options) -> Formula:
-    """Describe a model in the target's terms, or refuse with a sentence."""
+    """Return the formula of a model for a target; raise an error if it cannot be written."""
     formula = formula_of(model)
     names = formula.names if model.feature_names is None else model.feature_names
     for name in options.names:
         if name not in names:
             raise InputError(
-                f"the model has no feature {name!r} to give another name: "
-                f"{suggest(name, formula.names)}"
+                f"the model has no feature {name!r} to rename: {suggest(name, formula.names)}"
             )
     formula = formula.renamed(options.names)
     if (twice := first_repeated(formula.names)) is not None:
-        raise InputError(f"two features are called {twice!r} in the target: give each its own")
+        raise InputError(f"two features are named {twice!r} in the target: give distinct names")
     check_plain(formula.names, target.name)
     for name in formula.names:
         if target.special and re.search(target.special, name):
@@ -293,9 +292,9 @@ def prepared(model: Any, target: Target, options: Options) -> Formula:
 
 
 def checked(formula: Formula, target: Target) -> Formula:
-    """Return a formula that the target can express, or refuse with a sentence."""
+    """Return the formula if the target can express it, else raise an error."""
     if not formula.terms:
-        raise ModelError("the model uses no feature, so that there is nothing to export")
+        raise ModelError("the model uses no feature: there is nothing to export")
     if (what := obstacle(formula, target)) is not None:
         able = _families(able_targets(formula))
         hint = "train with weights of at least 0, or " if "negative" in what else ""
@@ -308,8 +307,8 @@ def checked(formula: Formula, target: Target) -> Formula:
 
 
 def obstacle(formula: Formula, target: Target) -> str | None:
-    """Return what a target would have to do for a formula and cannot, or None."""
-    asked = {
+    """Return an operation of a formula that a target cannot do, or None."""
+    lacking = {
         f"scale features per query ({formula.scaler})": formula.scaler is not None
         and formula.scaler not in target.scalers,
         "look up the levels of categories": bool(formula.categories) and not target.levels,
@@ -319,17 +318,17 @@ def obstacle(formula: Formula, target: Target) -> str | None:
         and not target.negative,
         f"take more than {target.most_terms:,} features": len(formula.terms) > target.most_terms,
     }
-    return next((what for what, cannot in asked.items() if cannot), None)
+    return next((what for what, cannot in lacking.items() if cannot), None)
 
 
 def written(formula: Formula, target: Target, options: Options) -> Any:
-    """Write a formula that the target can express."""
+    """Return the export of a formula that the target can express."""
     module = import_module(f"leanrank.model.export.{target.module}")
     return module.write(formula, options, target)
 
 
 def able_targets(formula: Formula) -> list[str]:
-    """Return the targets that compute the scores of a formula, without documents for bounds."""
+    """Return the targets that can express a formula without typical documents."""
     bounded = bool(formula.lines) and not formula.is_weighted
     return [
         target.name
@@ -342,7 +341,7 @@ def able_targets(formula: Formula) -> list[str]:
 
 
 def _families(names: list[str]) -> list[str]:
-    """Return names with each family once, and ``*`` for all of its members.
+    """Return names with the members of each family joined, and ``*`` for all of them.
 
     >>> _families(["sql:duckdb", "c", "sql:ansi"])
     ['sql:duckdb|ansi', 'c']

@@ -1,4 +1,4 @@
-"""Writing formulas as text: a table of templates per language, and quoting."""
+"""Formulas as text: a table of templates per language, and quoting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Syntax(Writer[str]):
-    """How a language writes the parts of a formula: numbers, texts, and a template per operation.
+    """The syntax of a language: numbers, texts, and a template per operation.
 
     A template has its operands as ``{x}``, ``{1}`` and ``{2}``. Look-up tables have ``equal``, a
     ``row``, and the ``table`` around the rows; ``text_equal`` and so on where texts differ.
@@ -37,24 +37,24 @@ class Syntax(Writer[str]):
         self.templates = _TEMPLATES | templates
 
     def number(self, value: float) -> str:
-        """Write a number so that reading it gives the same bits."""
+        """Return a number as text that reads back to the same bits."""
         return self.literal(value)
 
     def apply(self, operation: str, *operands: str) -> str:
-        """Write an operation by its template."""
+        """Return the filled template of an operation."""
         return self.templates[operation].format(*operands, x=operands[0])
 
     def filled(self, x: str, value: float) -> str:
-        """Write a feature with a number where it is missing."""
+        """Return a feature with a number where it is missing."""
         known = "filled" in self.templates
         return self.apply("filled", x, self.number(value)) if known else super().filled(x, value)
 
     def fraction(self, x: str, start: str, rate: str) -> str:
-        """Write the share of a ramp that a feature is past."""
+        """Return (x − start) × rate."""
         return self.apply("fraction", x, start, rate)
 
     def lookup(self, x: str, table: list[tuple[Any, float]], otherwise: float) -> str:
-        """Write the value of a level."""
+        """Return the look-up of a level."""
         is_text = bool(table) and isinstance(table[0][0], str)
         known, kind = self.templates, "text_" if is_text else ""
         own = {name: known.get(kind + name, known[name]) for name in ("equal", "row", "table")}
@@ -80,7 +80,7 @@ _TEMPLATES = {
 
 
 def pretty(value: Any) -> str:
-    """Lay out a JSON document; whole weights are written as ``1.0``, since Solr rejects ``1``."""
+    """Return indented JSON; floats are written as ``1.0``, since Solr rejects ``1``."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -90,13 +90,13 @@ def template(name: str) -> str:
 
 
 def filled(name: str, fields: Mapping[str, str], optional: Any = True) -> str:
-    """Return a template with ``@fields@`` filled in, and optional parts ``@?…?@`` kept or not."""
+    """Return a template with ``@fields@`` filled in, with or without the parts ``@?…?@``."""
     text = re.sub(r"(?s)@\?(.*?)\?@", r"\1" if optional else "", template(name))
     return re.sub("@([a-z]+)@", lambda found: fields[found[1]], text)
 
 
 def versioned(name: str, *written: Any) -> str:
-    """Return a name with eight digits of what is written under it.
+    """Return a name with eight digits of a digest of its contents.
 
     >>> versioned("web", {"bm25": 1.0})
     'web_d0363be1'
@@ -105,9 +105,9 @@ def versioned(name: str, *written: Any) -> str:
 
 
 def rescored(top: int, **rescore: Any) -> dict[str, Any]:
-    """Return a search of Elasticsearch or OpenSearch whose best documents are ranked anew.
+    """Return a search of Elasticsearch or OpenSearch whose best documents are rescored.
 
-    A ``query`` among the ways to do so decides the order alone.
+    With ``query``, the original score has weight 0.
     """
     if top > MOST_RESCORED:
         raise InputError(f"servers rescore at most {MOST_RESCORED:,} documents: give a smaller top")
@@ -119,7 +119,7 @@ def rescored(top: int, **rescore: Any) -> dict[str, Any]:
 
 
 def quoted(name: str, quote: str) -> str:
-    r"""Quote a text; a backslash escapes.
+    r"""Return a text in quotes, with backslash escapes.
 
     >>> print(quoted("it's", "'"))
     'it\'s'
@@ -128,7 +128,7 @@ def quoted(name: str, quote: str) -> str:
 
 
 def check_plain(names: Iterable[str], target: str, kind: str = "feature name") -> None:
-    """Reject names with line breaks, control characters or what is no character of a text."""
+    """Reject names with line breaks, control characters or invalid characters."""
     for name in names:
         if not name or UNSAFE.search(name):
             raise InputError(
@@ -138,7 +138,7 @@ def check_plain(names: Iterable[str], target: str, kind: str = "feature name") -
 
 
 def unused(name: str, taken: Iterable[str]) -> str:
-    """Return a name that is not taken, in any case.
+    """Return a name that differs from those taken also without regard to case.
 
     >>> unused("score", ["bm25", "Score"])
     'score_'

@@ -1,7 +1,7 @@
-"""A formula as regression trees, one per term: the one place from which tree formats are written.
+"""A formula as regression trees, one per term, from which all tree formats are written.
 
-Steps and look-up tables of numbers become trees exactly. Ramps, surfaces and, between bounds, lines
-become steps, such that the score is off by at most a stated error.
+Trees of steps and look-up tables of numbers are exact. Ramps, surfaces and, between bounds, lines
+become steps with at most a stated error of the score.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Forest:
     Attributes
     ----------
     trees : tuple of Node
-        One per term; a leaf is a number, and a split has a feature's place in ``formula.names``.
+        One per term; a leaf is a number, and a split has the position in ``formula.names``.
     error : float
-        The largest difference to the score of the formula; 0 if the trees are exact.
+        The largest error of a score; 0 if the trees are exact.
     """
 
     trees: tuple[Node, ...]
@@ -58,13 +58,13 @@ class Forest:
 
     @property
     def note(self) -> str:
-        """What a reader of the file should know."""
+        """A note on the error of the trees."""
         if self.error == 0:
             return "the trees are exact"
         return f"ramps and surfaces are written as steps: scores are off by at most {self.error:g}"
 
     def scores(self, X: AnyArray, kind: Any = np.float64) -> FloatArray:
-        """Return the sum of the leaves, added in order in a floating-point type."""
+        """Return the sums of the leaves, added in order in a floating-point type."""
         X = np.asarray(X, dtype=kind)
         total = np.zeros(len(X), dtype=kind)
 
@@ -83,7 +83,7 @@ class Forest:
 
 
 def _rebuilt(node: Node, change: Callable[[Split], Node]) -> Node:
-    """Return a tree with every split changed, after those below it."""
+    """Return a tree with every split changed, bottom up."""
     if not isinstance(node, Split):
         return node
     left, right = (_rebuilt(side, change) for side in (node.left, node.right))
@@ -91,10 +91,10 @@ def _rebuilt(node: Node, change: Callable[[Split], Node]) -> Node:
 
 
 def fills(formula: Formula, options: Options) -> dict[str, float]:
-    """Return what a learning-to-rank module has to put in place of missing features, if not 0.
+    """Return the numbers other than 0 that replace missing features in learning-to-rank modules.
 
-    For a weight it is the number that gives the line its value for them; for trees a number that
-    is above all others. The features of an existing set are 0 where they are missing.
+    For a line it is the number at which the line has its value for missing features; for trees a
+    number above all others. Missing features of an existing set are 0.
     """
     if options.featureset is not None:
         return {}
@@ -135,11 +135,10 @@ def solr_threshold(threshold: float) -> float:
 
 
 def forest(formula: Formula, options: Options, target: Target) -> Forest:
-    """Write a formula without a scaler per query as trees.
+    """Return a formula without a per-query scaler as trees.
 
-    Thresholds are those that the engine compares with. Where it does not know that a feature is
-    missing, a number stands for it that is above every threshold, or 0, which stands for nothing
-    else. A constant is a tree of one leaf.
+    Thresholds are rounded as the engine does. Where the engine does not represent missing features,
+    a number above every threshold stands for them, or 0. A constant is a tree of one leaf.
 
     Examples
     --------
@@ -161,7 +160,7 @@ def forest(formula: Formula, options: Options, target: Target) -> Forest:
     shifts = [kind(options.shifts.get(name, 0.0) if target.single else 0.0) for name in names]
     writer = _Writer(kind, shifts)
 
-    def rounded(node: Split) -> Node:  # keeps the order: a document at a threshold stays there
+    def rounded(node: Split) -> Node:  # rounding is monotone: values at a threshold stay there
         if node.threshold is None:
             return node
         return node._replace(threshold=float(kind(node.threshold) + shifts[node.feature]))
@@ -194,7 +193,7 @@ def forest(formula: Formula, options: Options, target: Target) -> Forest:
 
 
 class _Polyline(NamedTuple):
-    """A continuous curve: its heights at knots, and what it is where the feature is missing."""
+    """A continuous curve: heights at knots, and the value of a missing feature."""
 
     knots: tuple[float, ...]
     heights: tuple[float, ...]
@@ -210,15 +209,15 @@ def _polyline(term: Term, bounds: Mapping[str, tuple[float, float]]) -> _Polylin
     low, high = bounds.get(term.name, (0.0, 0.0))
     if not low < high:
         raise InputError(
-            f"trees need the range of {term.name!r}, which the model uses as a straight line: give "
-            "documents with `data`, between whose values the line is kept"
+            f"trees need the range of {term.name!r}, which is a straight line in the model: give "
+            "typical documents with `data` (--data FILE)"
         )
     heights = (curve.weight * low, curve.weight * high)
     return _Polyline((low, high), heights, curve.absent)
 
 
 def _errors(moves: list[tuple[float, bool]], total: float | None) -> list[float]:
-    """Share an error among terms such that there are few leaves.
+    """Distribute an error over terms such that there are few leaves.
 
     A curve that moves by m takes m / 2e leaves and a surface of the order (m / 2e)²: at the optimum
     one leaf less costs each of them the same.
@@ -241,20 +240,20 @@ def _errors(moves: list[tuple[float, bool]], total: float | None) -> list[float]
     if leaves(errors) > MOST_LEAVES:
         raise InputError(
             f"an error of {total:g} needs about {leaves(errors):,.0f} leaves: allow a larger one "
-            "with `max_error`"
+            "with `max_error` (--max-error)"
         )
     return errors
 
 
 def _stepped(line: _Polyline, error: float) -> Steps:
-    """Return steps that are nowhere further than an error from a polyline."""
+    """Return steps whose distance from a polyline is at most an error."""
     cuts: list[float] = []
     levels = [line.heights[0]]
     for (x0, x1), (y0, y1) in zip(pairwise(line.knots), pairwise(line.heights), strict=True):
         n = ceil(abs(y1 - y0) / (2 * error) - 1e-9) if y1 != y0 else 0
         for step in range(n):
             cut = x0 + (x1 - x0) * ((step + 0.5) / n)
-            if cuts and cut <= cuts[-1]:  # knots so near that a number is between steps
+            if cuts and cut <= cuts[-1]:  # no number lies between the two steps
                 levels.pop()
             else:
                 cuts.append(cut)
@@ -280,7 +279,7 @@ class _Writer(Writer[Any]):
         return Split(x, None, then, otherwise)
 
     def lookup(self, x: int, table: list[tuple[Any, float]], otherwise: float) -> Node:
-        """Write steps that are at a level's value between it and the number before it."""
+        """Return steps that have a level's value between the level and the number before it."""
         values: dict[float, float] = {}  # above each threshold
         found = {
             self.kind(at if isinstance(level, str) else level) + self.shifts[x]: value
@@ -310,9 +309,9 @@ def _given(tree: Node, feature: int, value: float) -> Node:
 
 
 def _surface(surface: Surface, at: list[int], fill: list[float | None], error: float) -> Node:
-    """Return a tree that halves a box until its values are within an error of one number.
+    """Return a tree that halves boxes until the values of each are within an error of a number.
 
-    A missing feature is a number if there is one for it.
+    A missing feature is replaced by its fill value, if there is one.
     """
     knots = (np.array(surface.first), np.array(surface.second))
 
@@ -326,7 +325,7 @@ def _surface(surface: Surface, at: list[int], fill: list[float | None], error: f
             return float((values.max() + values.min()) / 2)
         axis = int(np.ptp(values, axis=0).max() < np.ptp(values, axis=1).max())
         if len(points[axis]) == 2 < len(points[1 - axis]):
-            axis = 1 - axis  # knots first: pieces between them are plain
+            axis = 1 - axis  # split at knots first
         low, *inside, high = points[axis].tolist()
         middle = inside[len(inside) // 2] if inside else low + (high - low) / 2
         left, right = (

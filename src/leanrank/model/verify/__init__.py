@@ -1,4 +1,4 @@
-"""Checks that an export, or a user's own engine, computes the scores of a model."""
+"""Verification that an export, or a user's own engine, computes the scores of a model."""
 
 from leanrank._lazy import attach
 

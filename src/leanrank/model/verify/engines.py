@@ -37,31 +37,31 @@ ENGINES: dict[str, Engine] = {
     "onnx": Engine(runners.onnx, ("onnx", "onnxruntime")),
     "python": Engine(runners.python),
 }
-"""What runs each target."""
+"""The engine of each target."""
 
 EMULATED = ("opensearch-ltr", "elasticsearch-ltr", "solr")
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How scores found elsewhere agree with those that were expected.
+    """The agreement of an engine's scores with the expected ones.
 
     Attributes
     ----------
     engine : str
-        What computed the scores.
+        The engine that computed the scores.
     documents, queries : int
-        How many were compared.
+        Numbers of those that were compared.
     bit_equal : int
-        Documents whose score is exactly the one expected of the engine.
+        Documents whose score has exactly the bits that are expected of the engine.
     difference : float
         The largest difference to the score expected of the engine.
     model_difference : float
-        The largest difference to the model's own score, a dropped constant aside.
+        The largest difference to the model's own score, apart from a dropped constant.
     orders_changed : int
-        Queries in which two documents that the model tells apart are not in its order.
+        Queries in which two documents of different model scores are not in the model's order.
     beyond : int
-        Queries in which that happens to documents whose scores differ by more than ``tolerance``.
+        Queries in which these scores differ by more than ``tolerance``.
     tolerance : float
     """
 
@@ -94,14 +94,14 @@ def compare_scores(
     tolerance: float = 1e-6,
     engine: str = "",
 ) -> Agreement:
-    """Compare scores found in an engine with what it should compute and with the model's.
+    """Compare the scores of an engine with those it should compute and with the model's.
 
     Parameters
     ----------
     found, expected, model : array
-        One score per document; a constant between ``found`` and ``model`` has been taken out.
+        One score per document; ``model`` includes any constant of ``found``.
     query_ptr : array
-        Where the documents of each query begin, and the number of documents.
+        The first document of each query, and the number of documents.
     tolerance : float
         Differences between two documents of a query up to which their order does not matter.
     engine : str
@@ -115,18 +115,18 @@ def compare_scores(
     1
     """
     gaps = disorder(model, found, query_ptr)
-    asked = (found == expected, gaps > 0, gaps > tolerance)
-    equal, changed, beyond = (int(np.count_nonzero(one)) for one in asked)
+    counted = (found == expected, gaps > 0, gaps > tolerance)
+    equal, changed, beyond = (int(np.count_nonzero(one)) for one in counted)
     far, off = (float(np.abs(found - one).max(initial=0.0)) for one in (expected, model))
     sizes = len(found), len(query_ptr) - 1
     return Agreement(engine, *sizes, equal, far, off, changed, beyond, tolerance)
 
 
 def disorder(model: FloatArray, found: FloatArray, query_ptr: IntArray) -> FloatArray:
-    """Return per query the largest model difference of two documents that lost their order.
+    """Return per query the largest difference of model scores in a pair that lost its order.
 
-    A pair loses its order if the document that the model prefers has no higher score elsewhere. 0
-    is a query whose order is kept.
+    A pair loses its order if the document with the higher model score has no higher score in the
+    engine. Queries without such a pair have 0.
 
     >>> import numpy as np
     >>> disorder(np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 4.0]), np.array([0, 3])).tolist()
@@ -138,8 +138,8 @@ def disorder(model: FloatArray, found: FloatArray, query_ptr: IntArray) -> Float
         if not (np.isfinite(f).all() and np.isfinite(s).all()):
             worst[q] = np.inf
             continue
-        # Best first elsewhere, and among equals what the model likes least: then a pair lost its
-        # order exactly if a document with a higher model score comes later.
+        # In the engine's order, ties by ascending model score, a pair lost its order exactly if the
+        # document with the higher model score comes later.
         order = np.lexsort((s, -f))
         later_best = np.maximum.accumulate(s[order][::-1])[::-1]
         worst[q] = np.max(later_best - s[order], initial=0.0)
@@ -156,8 +156,8 @@ def verify_export(
     model : Model or fitted ranker
         What to export.
     target : str
-        A target with an installed engine, or one of the learning-to-rank modules, which a float32
-        emulator replaces.
+        A target with an installed engine, or one of the learning-to-rank modules, for which a
+        float32 emulator runs.
     data : RankingData, data frame or Arrow table
         Documents to score; a frame has their queries in the column ``qid`` of the options. Where
         features are missing, every other gap is NULL for a database and Polars, and the rest NaN.
@@ -186,7 +186,7 @@ def verify_export(
         if runner is None:
             raise InputError(
                 f"{to.name} cannot be run here: log the scores of your engine and compare them "
-                "with --logged"
+                "with --logged (verify_logged)"
             )
         if (lack := runner.lacks()) is not None:
             raise InputError(f"running {to.name} needs {lack}")
@@ -206,17 +206,17 @@ def verify_logged(
     tolerance: float = 1e-6,
     **options: Any,
 ) -> Agreement:
-    """Compare scores that your own engine logged with the model's.
+    """Compare scores that a user's own engine logged with the model's.
 
     Parameters
     ----------
     model, data, tolerance, **options
         As for ``verify_export``.
     scores : array
-        One score per document of ``data``, in its order; NaN is a document that was not logged.
+        One score per document of ``data``, in its order; NaN if it was not logged.
     target : str, optional
-        The export that the engine runs. For the learning-to-rank modules the bits are then
-        compared with their float32 sums, and a constant that they leave out is allowed for.
+        The export that the engine runs. For the learning-to-rank modules, the expected scores are
+        then float32 sums, without the constant that these modules leave out.
     """
     plain = replace(TARGETS["python"], scalers=QUERY_SCALERS)
     to = plain if target is None else find_target(target)
@@ -244,10 +244,10 @@ def verify_logged(
 def _case(
     model: Any, target: Target, data: Any, options: dict[str, Any]
 ) -> tuple[Formula, Options, FloatArray, IntArray, FloatArray, FloatArray, float]:
-    """Return a model in a target's terms, documents, and the scores that are to be expected.
+    """Return everything to compare for a target.
 
-    Formula and options, features and queries, the scores of the export and of the model, and the
-    error of the export. Bounds of lines are those of the documents, as in an export with ``data``.
+    That is formula and options, features and queries, the scores of the export and of the model,
+    and the error of the export. Bounds of lines are those of the documents, as with ``data``.
     """
     ranker = as_model(model)
     given = targets.learned_from(ranker, data, Options(**options))
@@ -265,7 +265,7 @@ def _query_ptr(query: IntArray) -> IntArray:
 def job_of(
     formula: Formula, content: str | bytes, X: FloatArray, query: IntArray, options: Options
 ) -> Job:
-    """Return an export with documents, whose texts are levels or one that is none."""
+    """Return an export with documents, in which all unknown texts are one other text."""
     X, words = X.copy(), {}
     for name, term in formula.texts.items():
         at, levels = formula.names.index(name), tuple(map(str, term.levels))
@@ -282,7 +282,7 @@ def _documents(
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return features, queries counted from 0 and the model's scores, query by query.
 
-    A document that the model cannot score is found here, before an engine is started.
+    Documents that the model cannot score raise an error here, before an engine is started.
     """
     dense = used_features(model, data)
     if isinstance(data, RankingData):
@@ -299,9 +299,9 @@ def _documents(
 def _expected(
     formula: Formula, target: Target, X: FloatArray, query: IntArray, options: Options
 ) -> tuple[FloatArray, float, float]:
-    """Return the scores of an export, what must be added to the model's for them, and their error.
+    """Return the scores of an export, their constant difference to the model's, and their error.
 
-    The last is the largest difference that trees make; everything else is exact in float64.
+    The error is that of trees; all other exports are exact in float64.
     """
     added = options.offset - (0.0 if target.constant else formula.constant)
     if target.module == "ltr" and formula.is_weighted:
@@ -320,7 +320,7 @@ def _expected(
 def engine_values(
     formula: Formula, X: AnyArray, options: Options, kind: Any = np.float32
 ) -> AnyArray:
-    """Return the features as a learning-to-rank module sees them, in float32."""
+    """Return the feature values in a learning-to-rank module, in float32."""
     known = fills(formula, options)
     fill = [known.get(name, 0.0) for name in formula.names]
     shifts = [options.shifts.get(name, 0.0) for name in formula.names]

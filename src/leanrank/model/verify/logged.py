@@ -1,4 +1,4 @@
-"""Reading scores that an engine logged, and finding the documents that they belong to."""
+"""Reading logged scores of an engine, and matching them with documents."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RESPONSES = ("hits.hits", "response.docs", "docs", "root.children", "response.h
 
 
 class Logged(NamedTuple):
-    """Scores by row of the data, NaN where none was logged, and how many matched no row."""
+    """Scores by row of the data, NaN if not logged, and the number without a document."""
 
     scores: FloatArray
     unmatched: int
 
 
 def read_logged(path: str | os.PathLike[str], data: RankingData) -> Logged:
-    """Read logged scores: CSV with a header, one JSON object per line, or search responses.
+    """Return logged scores: CSV with a header, one JSON object per line, or search responses.
 
     Each record has a ``score`` (or ``_score``). With ``qid`` (``query_id``, ``query``) and
     ``doc_id`` (``docid``, ``_id``, ``id``), and data that have document identifiers, scores are
@@ -81,7 +81,7 @@ def _matched(
 
 
 def _hits(name: str) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield records, and those of search responses with the query that is beside them."""
+    """Yield records; hits of a search response get the query of the response."""
     for place, record in json_records(name):
         hits = next((at(record, f) for f in _RESPONSES if at(record, f) is not None), [record])
         query = next((at(record, f) for f in QUERY_FIELDS if at(record, f) is not None), None)

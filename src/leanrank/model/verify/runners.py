@@ -44,14 +44,14 @@ class Job:
     X : array
         Documents × those features; NaN is missing.
     words : mapping
-        Of a feature that is a category of texts, those that the numbers in X stand for; the last
+        The texts of each feature that is a category of texts: X has positions in them, and the last
         is no level.
     query : array of int
         The query of each document.
     options : Options
         What the export was written with.
     kinds : mapping
-        Of a feature in a table with types, what its column holds; others are doubles.
+        The kinds of columns of a table with types; others are doubles.
     """
 
     content: str | bytes
@@ -95,14 +95,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs an export, and the packages and programs that it needs."""
+    """An engine that runs exports, and the packages and programs that it needs."""
 
     function: Callable[[Job], tuple[str, FloatArray]]
     packages: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
 
     def lacks(self) -> str | None:
-        """Return what is missing, if anything."""
+        """Return the missing packages or program, or None."""
         absent = [name for name in self.packages if importlib.util.find_spec(name) is None]
         if absent:
             return f"{' and '.join(absent)}: pip install {' '.join(absent)}"
@@ -223,7 +223,7 @@ def qdrant(job: Job) -> tuple[str, FloatArray]:
 
 
 TYPES = {"boolean": "BOOLEAN", "integer": "BIGINT", "decimal": "DECIMAL(38, 10)", "text": "TEXT"}
-"""What columns are declared as, in every database; all others are doubles."""
+"""Declared types of columns in all databases; others are doubles."""
 
 
 def sqlite(job: Job) -> tuple[str, FloatArray]:
