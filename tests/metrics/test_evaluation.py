@@ -67,7 +67,7 @@ def test_a_data_set_brings_its_queries():
     grouped = scores if data.order is None else scores[data.order]
     assert evaluate(data, grouped, measures=EVERYTHING).means == direct.means
     assert evaluate(data, grouped, measures="mrr", convention="trec")["mrr"] > 0
-    with pytest.raises(InputError, match="its own queries"):
+    with pytest.raises(InputError, match="leave qid and group out"):
         evaluate(data, grouped, qid)
     unlabelled = RankingData(np.zeros((2, 1)))
     with pytest.raises(InputError, match="y is nan in row 0"):
@@ -177,7 +177,7 @@ def test_ties_in_input_order_warn_when_they_carry_the_result():
         ("ndcg@", "is not known"),
         ("ndcg@-1", "is not known"),
         ("ndcg@0", "must be 1 or more"),
-        ("p", "needs cut-off"),
+        ("p", "needs a cut-off"),
         ("auc@3", "takes no cut-off"),
         ("ndcg(rel=2)", "no option 'rel'"),
         ("map(max=2)", "no option 'max'"),

@@ -183,7 +183,7 @@ def test_em_never_loses_likelihood():
     values = [-np.inf]
     model = ClickModel(np.full((4, 4), 0.6), np.full(3, 0.5), np.full((2, 4, 3), 0.3))
     for _ in range(30):
-        with pytest.warns(DataWarning, match="did not settle in 1 rounds"):
+        with pytest.warns(DataWarning, match="did not converge in 1 iterations"):
             model = model.fit(log, smoothing=0.0, max_iter=1)
         values.append(model.assess(log).log_likelihood)
     assert np.diff(values).min() >= -1e-12
@@ -216,12 +216,12 @@ def test_a_gap_in_the_positions_is_an_empty_place():
     [
         (lambda: user("expert"), "name='expert' is not known"),
         (lambda: user("perfect", 4), "tables for 2, 3 and 5 grades"),
-        (lambda: ClickModel.cascade([0.5, 1.5]), "click holds a value outside"),
-        (lambda: user("perfect").simulate([[3]], 0), "holds grade 3, but the click model knows 3"),
+        (lambda: ClickModel.cascade([0.5, 1.5]), "click has a value outside"),
+        (lambda: user("perfect").simulate([[3]], 0), "has grade 3, but the click model has 3"),
         (lambda: MODELS["browsing"].simulate([[0] * 5], 0), "have 5 ranks, but the click model"),
         (lambda: user("perfect").simulate([[0.5]], 0), "a grade is not a whole number"),
         (lambda: user("perfect").simulate([1, 2], 0), "an array of shape"),
-        (lambda: user("perfect").fit(([[0]], [[True]])), "impossible in the model to start from"),
+        (lambda: user("perfect").fit(([[0]], [[True]])), "impossible in the initial model"),
         (lambda: user("perfect").fit(([[0]], [[True, True]])), "two arrays of one shape"),
         (lambda: ClickModel([0.5], [0.5], [[[0.5]]]), "examine must be an array with 2"),
         (lambda: ClickModel([[0.5]], [0.5], [[[0.5]]]), "stop needs two parts"),

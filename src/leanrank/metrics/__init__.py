@@ -1,4 +1,4 @@
-"""Ranking measures in named conventions, comparing two rankers, TREC run and qrels files."""
+"""Ranking measures in named conventions, comparisons of rankers, TREC run and qrels files."""
 
 from leanrank._lazy import attach
 

@@ -1,4 +1,4 @@
-"""From the caller's input, checked, to what the kernels take; an error names the row."""
+"""Checking the inputs of measures and converting them for the kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEW_LEVELS = 64
 
 
 def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
-    """Check a column of finite numbers and return it as float64."""
+    """Return a column of finite numbers as float64."""
     array = one_dimensional(as_floats(values, name), name, length)
     array = np.ascontiguousarray(array, dtype=np.float64)
     check_finite(array, name)
@@ -41,7 +41,7 @@ def numbers(values: Any, name: str, length: int | None = None) -> FloatArray:
 
 
 def check_finite(array: FloatArray, name: str) -> None:
-    """Raise with the first row that is not a finite number."""
+    """Raise an error for the first row that is not a finite number."""
     # a finite sum proves that all is finite, at a third of the cost of looking at each
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(array.sum())):
@@ -50,7 +50,7 @@ def check_finite(array: FloatArray, name: str) -> None:
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"{name} is {array[row]} in row {row}: every document needs a finite number"
+            f"{name} is {array[row]} in row {row} (from 0): every document needs a finite number"
         )
 
 
@@ -66,7 +66,7 @@ def find_queries(qid: Any, group: Any, n_rows: int) -> Grouping:
 
 
 def label_codes(labels: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Number the label levels from low to high; small whole labels are their own numbers."""
+    """Return ascending codes of the labels, and the levels; small whole labels are the codes."""
     if len(labels) and labels.min() >= 0 and labels.max() < FEW_LEVELS:
         codes = labels.astype(np.int64)
         if np.array_equal(codes, labels):
@@ -76,9 +76,9 @@ def label_codes(labels: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def tie_order(query_ptr: IntArray, scores: FloatArray, breaker: AnyArray) -> IntArray:
-    """Return an order of each query's documents in which equal scores stand as a breaker falls.
+    """Return an order of each query's documents in which ties are sorted by a descending breaker.
 
-    Only the tied documents are sorted by it, as text sorts slowly.
+    Only tied documents are sorted by it, since sorting texts is slow.
     """
     query = np.repeat(np.arange(len(query_ptr) - 1), np.diff(query_ptr))
     order = np.lexsort((scores, query))
@@ -92,7 +92,7 @@ def tie_order(query_ptr: IntArray, scores: FloatArray, breaker: AnyArray) -> Int
 def measure_terms(
     measures: tuple[Measure, ...], convention: Convention, levels: FloatArray
 ) -> list[Terms]:
-    """Spell each measure out for the kernels."""
+    """Return each measure as arguments of the kernels."""
     found = []
     short = {"as_is": (), "ndcg_zero": (NDCG,), "zero": (NDCG, PRECISION)}[convention.short_lists]
     top = float(levels[-1]) if len(levels) else 0.0
@@ -101,8 +101,8 @@ def measure_terms(
         if measure.kind == ERR and measure.max_label is not None:
             if measure.max_label < top:
                 raise InputError(
-                    f"the measure {measure.name!r} says that no label exceeds "
-                    f"{measure.max_label:g}, but y holds {top:g}"
+                    f"the measure {measure.name!r} allows labels up to {measure.max_label:g}, but "
+                    f"y has {top:g}: give a larger max"
                 )
             scale = float(np.exp2(max(top, 0.0) - measure.max_label))
         found.append(

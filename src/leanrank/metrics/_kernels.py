@@ -1,4 +1,4 @@
-"""Computing measures of a range of queries off one sort of each."""
+"""Computing all measures of a range of queries from one sort of each query."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from leanrank.metrics.measures import (
 )
 
 Ranked = tuple[IntArray, IntArray, IntArray, IntArray]
-"""The first arguments of the kernels of measures: where queries begin, labels, groups, numbers."""
+"""The first arguments of kernels: query boundaries, labels, groups and numbers of groups."""
 
 PAIRS = (ALL_PAIRS_ERROR, KENDALL, JOACHIMS)
-"""Measures that are counted together, in the order of the rows of ``count_pairs``."""
+"""Measures that are computed together, in the order of the rows of ``count_pairs``."""
 
 
 class Gains(NamedTuple):
-    """What the levels and the ranks are worth; ``depth`` is the longest ideal list needed."""
+    """Gains of levels and discounts of ranks; ``depth`` is the longest ideal list needed."""
 
     gains: FloatArray
     stops: FloatArray
@@ -57,10 +57,10 @@ def measure_range(
     worth: Gains,
     values: FloatArray,
 ) -> None:
-    """Fill ``values``, a row per measure; unless ties are averaged, they keep the given order.
+    """Fill ``values``, one row per measure; unless ties are averaged, they stay in the given order.
 
-    ``codes`` number the label levels from low to high. A kernel is compiled once a measure asks
-    for it.
+    ``codes`` number the label levels from low to high. A kernel is compiled when a measure needs
+    it.
     """
     n_queries, (gains, stops, discounts, depth) = len(ptr) - 1, worth
     lists, tied = _rank(ptr, scores, codes, average)
@@ -75,7 +75,7 @@ def measure_range(
     def gained() -> tuple[IntArray, FloatArray, IntArray, FloatArray, FloatArray]:
         earned, ideal = np.empty(len(codes)), np.empty(len(pool))
         _list_measures.fill_earned(*lists, gains, depth, earned)
-        if len(gains) > max(FEW_LEVELS, len(pool) // n_queries):  # they are too many to count
+        if len(gains) > max(FEW_LEVELS, len(pool) // n_queries):  # too many levels for counting
             ideal = gains[_rank(pool_ptr, pool.astype(np.float64), pool)[0][1]]
         else:
             _list_measures.fill_ideal(pool_ptr, pool, gains, depth, ideal)
@@ -116,7 +116,7 @@ def measure_range(
 def _rank(
     ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool = True
 ) -> tuple[Ranked, Ranked]:
-    """Rank queries, in groups that are averaged over and in ties."""
+    """Return ranked lists with groups that are averaged over, and with ties as groups."""
     n_queries = len(ptr) - 1
     labels, n_ties = np.empty(len(codes), np.int64), np.empty(n_queries, np.int64)
     ties = np.empty(len(codes) + n_queries, np.int64)
@@ -130,7 +130,7 @@ def _rank_queries(
     ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool, labels: IntArray,
     ties: IntArray, n_ties: IntArray, groups: IntArray,
 ) -> None:  # fmt: skip
-    """Fill labels in ranked order, where ties begin, and groups of one unless ties are averaged."""
+    """Fill in ranked labels, starts of ties, and groups of one unless ties are averaged."""
     longest = 0
     for q in range(len(n_ties)):
         longest = max(longest, ptr[q + 1] - ptr[q])
@@ -157,9 +157,10 @@ def _rank_queries(
 
 @kernel
 def carried_by_ties(query_ptr: IntArray, scores: FloatArray, codes: IntArray) -> tuple[int, int]:
-    """Count the queries that ties of the best score decide, and all queries with several levels.
+    """Return the numbers of queries decided by ties, and of queries with several levels.
 
-    Ties decide where at least half of the documents, of several levels, share the best score.
+    A query is decided by ties if at least half of the documents, of several levels, have the best
+    score.
     """
     carried = informative = 0
     for q in range(len(query_ptr) - 1):

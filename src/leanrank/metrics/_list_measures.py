@@ -1,15 +1,15 @@
 """Measures of ranked lists: of gains, of relevant documents, and of a reader who stops.
 
-A kernel fills one measure of some queries. Shared arguments: query q owns
+A kernel computes one measure of some queries. Shared arguments: query q has
 ``labels[ptr[q]:ptr[q+1]]``, the codes of its documents' levels in ranked order. Its ``n_groups[q]``
-groups begin at ``starts[ptr[q] + q:]``, counted from its first document, and the end of the last
-follows. The ideal list and the number of relevant documents are those of the pool, which is larger
-than the list when a run misses documents. ``out`` keeps its value where a query has no gain or no
+groups begin at ``starts[ptr[q] + q:]``, relative to its first document, followed by the end of the
+last group. The ideal list and the number of relevant documents are those of the pool, which is
+larger than the list if a run misses documents. ``out`` is unchanged where a query has no gain or no
 relevant document.
 
-A group is what the convention averages over: its documents have equal scores, and a measure is
-expected over all their orders. With ``a`` documents ranked above, ``size`` in the group and ``r``
-of them relevant, a position of the group holds a relevant document with probability r / size.
+The documents of a group have equal scores, and a measure is the expected value over all their
+orders. With ``a`` documents ranked above, ``size`` in the group and ``r`` of them relevant, each
+position of the group has a relevant document with probability r / size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fill_earned(
     ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, gains: FloatArray,
     depth: int, earned: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill what each position to ``depth`` earns: the mean gain of its group."""
+    """Fill in the gain at each position up to ``depth``: the mean gain of its group."""
     for q in range(len(n_groups)):
         begin, at = ptr[q], ptr[q] + q
         for g in range(n_groups[q]):
@@ -48,7 +48,7 @@ def fill_earned(
 def fill_ideal(
     pool_ptr: IntArray, pool: IntArray, gains: FloatArray, depth: int, ideal: FloatArray
 ) -> None:
-    """Fill the ``depth`` highest gains of each pool, from high to low, by counting levels."""
+    """Fill in the ``depth`` highest gains of each pool, from high to low, by counting levels."""
     counts = np.zeros(len(gains), np.int64)
     for q in range(len(pool_ptr) - 1):
         at, end = pool_ptr[q], pool_ptr[q + 1]
@@ -210,12 +210,12 @@ def err(
     ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, pool_ptr: IntArray,
     pool: IntArray, stops: FloatArray, scale: float, cut: int, out: FloatArray,
 ) -> None:  # fmt: skip
-    """Expected reciprocal rank at which a reader stops; each document has its stop probability.
+    """Expected reciprocal rank at which a reader stops; each document has a stop probability.
 
     In a group, let S_i be the expected probability to pass i of its documents drawn at random, so
-    that the reader stops at position i with probability S_{i−1} − S_i. When one more document
-    joins, S_i becomes a mixture of S_i (it is not among the i) and of its own pass probability ×
-    S_{i−1} (it is). S_i ≤ (S_1)^i, so positions beyond 42 / (1 − S_1) cannot be seen in the result.
+    that the reader stops at position i with probability S_{i−1} − S_i. When one more document is
+    added, S_i becomes a mixture of S_i (it is not among the i) and of its own pass probability ×
+    S_{i−1} (it is). S_i ≤ (S_1)^i, so positions beyond 42 / (1 − S_1) do not change the result.
     """
     longest = 0
     for q in range(len(out)):
@@ -229,7 +229,7 @@ def err(
             continue
         begin, at = ptr[q], ptr[q] + q
         total = 0.0
-        reading = 1.0  # probability that the reader comes this far
+        reading = 1.0  # probability that the reader reaches this group
         for g in range(n_groups[q]):
             a, size = starts[at + g], starts[at + g + 1] - starts[at + g]
             if a >= cut:
@@ -248,7 +248,7 @@ def err(
             deep = min(size, cut - a)
             if _NEGLIGIBLE * size < mass * deep:
                 deep = int(_NEGLIGIBLE * size / mass) + 1
-            joined = 0  # the irrelevant ones first: they are passed for certain
+            joined = 0  # irrelevant documents first: their pass probability is 1
             for i in range(first, last):
                 joined += stops[labels[i]] == 0.0
             for i in range(deep):

@@ -1,16 +1,16 @@
-"""Measures of pairs, which are never listed, and of scores.
+"""Measures of pairs, which are implied and never listed, and of scores.
 
-A pair is *comparable* when its labels differ. A pair with equal scores is a tie whatever the
-convention: it is half wrong. The arguments of the kernels are those of ``_list_measures``, a group
-being a tie.
+A pair is *comparable* if its labels differ. A pair with equal scores is a tie in every convention
+and counts as half wrong. The arguments of the kernels are those of ``_list_measures``, where each
+group is a tie.
 
-The measure ``loss`` is smooth in the scores, so that a choice by it is less a matter of luck. With
-u the scores of a query and p its gains divided by their sum, a query's loss is
+The measure ``loss`` is smooth in the scores, so that a choice by it depends less on chance. With u
+the scores of a query and p its gains divided by their sum, a query's loss is
 
     log Σ exp(t·u_i) − t·Σ p_i u_i.
 
-The scale t ≥ 0 is the one that suits all queries together best. So the measure does not depend on
-the unit of the scores, and models of different losses can be compared by it.
+The scale t ≥ 0 minimises the sum over all queries. So the measure does not depend on the unit of
+the scores, and can compare models of different losses.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.metrics._list_measures import relevant_in
 
 STEEPEST = 100.0
-"""Most that t may be, in units of 1 over the standard deviation of scores within queries."""
+"""Largest t, in units of 1 over the standard deviation of scores within queries."""
 
 
 @kernel
@@ -79,10 +79,10 @@ def count_pairs(
     ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, n_levels: int,
     out: FloatArray,
 ) -> None:  # fmt: skip
-    """Fill the share of wrong pairs, Kendall's tau-b and Joachims' tau, one row each.
+    """Fill in the share of wrong pairs, Kendall's tau-b and Joachims' tau, one row each.
 
-    Documents enter a tree from the top of the list down. It counts them by label, so that it says
-    how many above have a lower label (a Fenwick tree); it is zero before and after each query.
+    Documents are added to a Fenwick tree from the top of the list down. It counts them by label,
+    and so gives the number of documents above with a lower label.
     """
     tree = np.zeros(n_levels + 1, np.int64)
     for q in range(len(n_groups)):

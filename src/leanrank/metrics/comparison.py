@@ -1,4 +1,4 @@
-"""Whether one ranker is significantly better than another."""
+"""Significance tests of the difference between two rankers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from leanrank.metrics.judge import better_sign
 from leanrank.metrics.measures import Measure, parse_measures
 
 EXACT_UP_TO = 16
-"""Queries that differ up to which the randomisation test is exact."""
+"""Largest number of differing queries for the exact randomisation test."""
 
 PERSISTENCE = 0.9
-"""Of rank-biased overlap: the chance that a reader goes on from one document to the next."""
+"""Probability, in rank-biased overlap, that a reader continues to the next document."""
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Ranker b against ranker a on the same queries.
+    """A comparison of ranker b with ranker a on the same queries.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Comparison:
     effect_size : float
         Cohen's d_z: mean difference over the standard deviation of the differences.
     wins, ties, losses : int
-        Queries on which b is better than, equal to, worse than a.
+        Numbers of queries on which b is better than, equal to or worse than a.
     differences : array
         ``b − a``, one per query; NaN where either is undefined.
     n_permutations : int
-        Sign patterns that were tried.
+        Number of sign patterns.
     exact : bool
-        Whether these are all possible patterns.
+        Whether these are all patterns.
     """
 
     measure: str
@@ -120,7 +120,7 @@ def compare(
     Parameters
     ----------
     y, qid, group
-        As for ``evaluate``; a RankingData in place of y brings its own queries.
+        As for ``evaluate``; a RankingData in place of y includes its queries.
     scores_a, scores_b : array-like
         The scores of the two rankers.
     measure : str
@@ -128,15 +128,15 @@ def compare(
     convention : str or Convention
         As for ``evaluate``.
     n_permutations : int
-        Draws of the randomisation test; with up to 16 differing queries it is exact instead.
+        Draws of the randomisation test, which is exact for up to 16 differing queries.
     confidence : float
-        Of the interval.
+        Confidence level of the interval.
     random_state : int, Generator or None
         Seed or generator of the draws.
     n_jobs : int, optional
         Threads; the result does not depend on it.
     **choices
-        What else ``evaluate`` takes: ``ties``, ``rel``, ``doc_ids``, …
+        Other parameters of ``evaluate``: ``ties``, ``rel``, ``doc_ids``, …
 
     Examples
     --------
@@ -170,9 +170,9 @@ def compare_values(
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = 0,
 ) -> Comparison:
-    """Compare two rankers by their values on the same queries, NaN where undefined.
+    """Compare two rankers by their values of a measure on the same queries, NaN where undefined.
 
-    ``measure`` names what the values are; it decides whether a win is a higher or a lower value.
+    ``measure`` determines whether higher or lower values are better; by default, higher.
 
     >>> compare_values([0.2, 0.4, 0.3, 0.6], [0.3, 0.6, 0.3, 0.7]).wins
     3
@@ -231,7 +231,7 @@ def rank_biased_overlap(
     depth = np.arange(1, int(sizes.max(initial=0)) + 1)
     weight = np.concatenate(([0.0], np.cumsum(persistence ** (depth - 1.0) / depth)))
     query, length = np.repeat(np.arange(len(sizes)), sizes), np.repeat(sizes, sizes)
-    # a document is in both prefixes from the worse of its two ranks on
+    # a document is in both prefixes from the larger of its two ranks on
     shared = weight[length] - weight[ranks.max(axis=0) - 1]
     total = np.bincount(query, shared, minlength=len(sizes))
     moved = np.bincount(query, ranks[0] != ranks[1], minlength=len(sizes)) > 0
@@ -256,7 +256,7 @@ def _t_test(
     if n < 2:
         return math.nan, math.nan, math.nan, (math.nan, math.nan)
     deviation = float(d.std(ddof=1))
-    if deviation <= 1e-14 * abs(mean):  # the same difference on every query, but for rounding
+    if deviation <= 1e-14 * abs(mean):  # the same difference on every query, up to rounding
         sure = math.copysign(math.inf, mean) if mean else 0.0
         return sure, 0.0 if mean else 1.0, sure, (mean, mean)
     error = deviation / math.sqrt(n)
@@ -271,11 +271,11 @@ def _randomization(
     n_permutations: int,
     random_state: int | np.random.Generator | None,
 ) -> tuple[float, int, bool]:
-    """Test whether the signs of the differences are coin tosses.
+    """Return p of the test that the signs of the differences are random, and how it was computed.
 
-    Every query's difference keeps its size and gets a random sign; p is the share of patterns whose
-    sum is at least as far from zero as the observed one. Drawn patterns count the observed one too.
-    Of few differences, all patterns are quicker than drawn ones.
+    Each difference gets a random sign; p is the share of sign patterns whose sum is at least as far
+    from zero as the observed one. The observed pattern is added to drawn ones. For few differences,
+    all patterns are used.
     """
     d = d[d != 0]
     observed = abs(float(d.sum())) - 1e-12 * float(np.abs(d).sum())  # equal sums may round apart
@@ -290,7 +290,7 @@ def _randomization(
     rows = max(1, 4_000_000 // len(d))
     for start in range(0, n_permutations, rows):
         flips = rng.random((min(rows, n_permutations - start), len(d)), dtype=np.float32) < 0.5
-        # einsum adds in an order of its own, not in one that depends on the BLAS threads
+        # the order of additions of einsum does not depend on BLAS threads
         flipped = np.einsum("ij,j->i", flips, d)
         extreme += int(np.count_nonzero(np.abs(total - 2.0 * flipped) >= observed))
     return (extreme + 1) / (n_permutations + 1), n_permutations, False

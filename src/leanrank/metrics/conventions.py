@@ -1,7 +1,7 @@
-"""The conventions in which measures are computed, in one table.
+"""The conventions of measures, in one table.
 
-Published figures differ less by their rankers than by what was done with the second rank, short
-lists, ties and queries without a relevant document. A convention fixes all of it by name.
+Published figures often differ more by their treatment of the second rank, short lists, ties and
+queries without a relevant document than by their rankers. A convention fixes all of these choices.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ class Convention:
     ----------
     name : str
     gain : {"exp2", "linear"}
-        What a document of label r earns: 2^r − 1, or r. A label below zero earns nothing.
+        The gain of a document of label r: 2^r − 1, or r; 0 for labels below zero.
     discount : {"log2", "letor"}
-        What a gain at rank i is multiplied by: 1/log2(1 + i), or 1 at ranks 1 and 2 and 1/log2(i)
-        from there.
+        The factor of a gain at rank i: 1/log2(1 + i), or 1 at ranks 1 and 2 and 1/log2(i) below.
     rel : float
-        The lowest label that is relevant, where relevance is yes or no.
+        The lowest relevant label, for measures of binary relevance.
     short_lists : {"as_is", "ndcg_zero", "zero"}
         @k of a list with fewer than k documents: the missing positions are irrelevant; or NDCG@k
         counts as 0; or NDCG@k and P@k count as 0.
@@ -48,7 +47,7 @@ class Convention:
     ap_cut : {"all", "reachable"}
         AP@k is divided by the number of relevant documents, or by at most k.
     source : str
-        Whose convention it is.
+        The origin of the convention.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Convention:
         object.__setattr__(self, "rel", float(self.rel))
 
     def replace(self, **choices: Any) -> Convention:
-        """Return a copy with some choices made differently; None keeps the convention's own.
+        """Return a copy with other choices; None is the choice of this convention.
 
         >>> CONVENTIONS["letor4"].replace(ties="average", rel=None).ties
         'average'
@@ -81,7 +80,7 @@ class Convention:
         return dataclasses.replace(self, **made) if made else self
 
     def discounts(self, length: int) -> FloatArray:
-        """Tabulate the discount at ranks 1 to ``length``.
+        """Return the discounts at ranks 1 to ``length``.
 
         >>> CONVENTIONS["letor4"].discounts(4).tolist()
         [1.0, 1.0, 0.6309297535714575, 0.5]
@@ -98,14 +97,14 @@ class Convention:
             return earned
         if len(levels) and levels[-1] > _HIGHEST_EXP2_LABEL:
             raise InputError(
-                f"y holds the label {levels[-1]:g}, whose gain 2^label − 1 is out of range: "
-                "use gain='linear'"
+                f"y has the label {levels[-1]:g}, whose gain 2^label − 1 is out of range: use "
+                "gain='linear'"
             )
         return np.exp2(earned) - 1.0
 
 
 def find_convention(convention: str | Convention) -> Convention:
-    """Look a convention up by name; a Convention passes through.
+    """Return the convention of a name; a Convention is returned unchanged.
 
     >>> find_convention("mslr").rel
     2.0

@@ -1,6 +1,4 @@
-"""Evaluating scores against labels, query by query; and TREC runs against judgements, which rarely
-cover the same documents.
-"""
+"""Evaluating scores against labels, query by query, and TREC runs against judgments."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ from leanrank.metrics.measures import LOSS, Measure, parse_measures
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The result, keyed by the names of the measures.
+    """The result of an evaluation, by the names of the measures.
 
     Attributes
     ----------
@@ -41,12 +39,12 @@ class Evaluation:
     per_query : dict of str to array
         One value per query, NaN where it is left out of the mean.
     undefined : dict of str to int
-        How many queries were left out of the mean.
+        Number of queries that are left out of the mean.
     query_ids : array
-        Whose values ``per_query`` holds, in order of first appearance.
+        The queries of the values in ``per_query``, in order of first appearance.
     convention : str
     settings : dict
-        Every choice in force: the convention's and those made by the caller.
+        All choices: those of the convention and of the caller.
     """
 
     means: dict[str, float]
@@ -115,11 +113,11 @@ def evaluate(
     Parameters
     ----------
     y : array-like or RankingData
-        One label per document, higher is better. A data set has its own queries and document ids;
-        the scores are then in its row order, as ``ranker.predict(data.X)`` gives them.
-        Collections on Dask are gathered: a label and a score per document.
+        One label per document, higher is better. A data set includes queries and document ids; the
+        scores are then in its row order, as those of ``ranker.predict(data.X)``. Collections on
+        Dask are gathered: one label and one score per document.
     scores : array-like
-        One finite score per document, higher is ranked first.
+        One finite score per document; higher scores rank first.
     qid : array-like, optional
         One query identifier per document, rows in any order. None: one query.
     group : array-like, optional
@@ -146,10 +144,10 @@ def evaluate(
     Warns
     -----
     DataWarning
-        When documents with equal scores are kept in input order and, in a tenth or more of the
-        queries with several label levels, the best score is shared by at least half of the
-        documents and by several levels: the measure then says more about the file than about the
-        scores. When many documents come without ``qid``, so that they count as one query.
+        If ties stay in input order and, in a tenth or more of the queries with several label
+        levels, at least half of the documents, of several levels, share the best score: the measure
+        then depends more on the order of the file than on the scores. Also if many documents have
+        no ``qid``, so that they count as one query.
 
     Examples
     --------
@@ -171,7 +169,7 @@ def evaluate(
     chosen = base.replace(**changes)
     if isinstance(y, RankingData):
         if qid is not None or group is not None:
-            raise InputError("the data set brings its own queries: leave qid and group out")
+            raise InputError("a RankingData includes its queries: leave qid and group out")
         doc_ids = y.doc_ids if doc_ids is None else doc_ids
         labels, grouping = y.y, Grouping(y.query_ids, y.query_ptr, None)
         check_finite(labels, "y")
@@ -211,29 +209,29 @@ def evaluate_run(
     """Measure a run as trec_eval does.
 
     A document that was not judged counts as label 0; a judged one that was not retrieved counts
-    among the relevant documents and in the ideal list. Queries without judgements are left aside.
+    among the relevant documents and in the ideal list. Queries without judgments are left out.
 
     Parameters
     ----------
     qrels : Qrels
-        The judgements.
+        The judgments.
     run : Run
-        What was retrieved.
+        The retrieved documents.
     measures : str or sequence of str
         Those of ranked lists: NDCG, DCG, mean NDCG, AP, P, R, MRR and ERR. The others need every
         document's score.
     convention : str or Convention
         As for ``evaluate``; ``Convention.replace`` changes single choices.
     complete : bool
-        Whether judged queries that the run does not answer count too, as an empty list (trec_eval's
-        option -c); by default they are left aside.
+        Whether judged queries that the run does not answer count as empty lists (trec_eval's option
+        -c); by default they are left out.
     n_jobs : int, optional
         Threads; the result does not depend on it.
 
     Returns
     -------
     Evaluation
-        Queries in the order of the judgements.
+        Queries in the order of the judgments.
 
     Examples
     --------
@@ -247,8 +245,8 @@ def evaluate_run(
     for measure in parsed:
         if not measure.sees_tie_order:
             raise InputError(
-                f"the measure {measure.name!r} needs the score of every document and a run may "
-                "miss some: use evaluate with full lists"
+                f"the measure {measure.name!r} needs the score of every document, which a run may "
+                "lack: use evaluate with full lists"
             )
     judged = _by_query(qrels, qrels.label, "judged")
     listed = _by_query(run, run.score, "retrieved")
@@ -293,8 +291,7 @@ class Lists(NamedTuple):
     scores, labels : array
     doc_ids : array or None
     pool_ptr, pool_labels : array or None
-        The labels of all documents that could have been listed; None: the lists hold every
-        document.
+        The labels of all documents that could have been listed; None if the lists have all.
     """
 
     query_ids: AnyArray
@@ -314,7 +311,7 @@ def measure_lists(
     changed: Sequence[str] = (),
     n_jobs: int | None = 1,
 ) -> Evaluation:
-    """Evaluate lists; ``changed`` names the choices that differ from those of the convention."""
+    """Return the evaluation of lists; ``changed`` names choices that differ from the convention."""
     from leanrank._jit import kernel_view
     from leanrank.metrics._kernels import Gains, carried_by_ties, measure_range
     from leanrank.metrics._pair_measures import softmax_losses

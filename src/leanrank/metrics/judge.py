@@ -1,10 +1,10 @@
-"""The one judge of models: every choice in the package goes by the rules of this module.
+"""Judging models: every choice in the package follows the rules of this module.
 
-*Sign.* A measure is turned so that more is better (``better_sign``).
-*Ties.* Documents of equal scores count as in all their orders on average, even where a convention
-keeps the order of the file: in public sets that order follows the labels.
-*Empty models.* Scores that are not finite, or equal within every query, rank nothing: such a model
-is never chosen.
+*Sign.* The sign of a measure is changed if lower values are better (``better_sign``).
+*Ties.* Measures are averaged over the orders of equal scores, also in conventions that use the
+order of the file: in public sets that order follows the labels.
+*Empty models.* Scores that are not finite, or equal within every query, give no ranking: such a
+model is never chosen.
 *Equals.* Among equally good models the one with the fewest features is chosen, then the first.
 *One standard error.* A model is as good as the best if its mean falls short by at most one standard
 error of the difference between the two over the same queries (in cross-validation, over the folds).
@@ -35,10 +35,10 @@ class Judge:
     Parameters
     ----------
     measure : str or tuple of str
-        As ``leanrank.metrics.evaluate`` takes them. Several: a choice goes by their mean.
+        Measures of ``leanrank.metrics.evaluate``; a choice by several goes by their mean.
     convention : str or Convention, default="standard"
     average_ties : bool, default=True
-        False keeps a convention's input order of ties, for published protocols only.
+        False leaves ties in input order if the convention does, for published protocols only.
 
     Examples
     --------
@@ -54,12 +54,12 @@ class Judge:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures that a choice goes by."""
+        """The measures of a choice."""
         return (self.measure,) if isinstance(self.measure, str) else self.measure
 
     @property
     def rules(self) -> Convention:
-        """The convention in force: input order of ties is averaged."""
+        """The convention, with averaged ties unless ``average_ties`` is False."""
         convention = find_convention(self.convention)
         average = self.average_ties and convention.ties == "input"
         return convention.replace(ties="average") if average else convention
@@ -84,10 +84,11 @@ class Judge:
         return float(np.mean(list(self.means(data, scores).values())))
 
     def worth(self, values: Any) -> FloatArray:
-        """Return values of the measure so that more is better; −inf where there is none."""
+        """Return values of the measure with a sign such that higher is better; −inf for NaN."""
         signs = {better_sign(name) for name in self.measures}
         if len(signs) > 1:
-            raise InputError(f"{', '.join(self.measures)}: more is better for some of them only")
+            names = ", ".join(self.measures)
+            raise InputError(f"{names}: higher is better for some only: choose by one kind")
         signed = signs.pop() * np.asarray(values, dtype=np.float64)
         return np.where(np.isnan(signed), -np.inf, signed)
 
@@ -110,7 +111,7 @@ def mean_of(values: FloatArray) -> float:
 def ranks_something(scores: Any, data: RankingData) -> bool:
     """Return whether scores are finite and differ within some query.
 
-    A measure can credit scores that rank nothing with the order of the file.
+    For other scores, a measure can depend on the order of the file.
     """
     values = np.asarray(scores, dtype=np.float64)
     starts = data.query_ptr[:-1][np.diff(data.query_ptr) > 0]
@@ -136,16 +137,16 @@ def best_of(worth: Any, sizes: Any = None) -> int:
 
 
 def as_good_as(worth: FloatArray, best: int, n_independent: int | None = None) -> BoolArray:
-    """Return which models fall short of the best by at most one standard error.
+    """Return which models are worse than the best by at most one standard error.
 
     Parameters
     ----------
     worth : array of shape (models, units)
-        What each model is worth on every query or fold; NaN where undefined.
+        The worth of each model on every query or fold; NaN where undefined.
     best : int
         The position of the best model.
     n_independent : int, optional
-        How many units are independent; by default all that are defined.
+        Number of independent units; by default all that are defined.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What can be measured, and how a measure is written: ``ndcg@10``, ``map(rel=2)``."""
+"""Measures and their names, such as ``ndcg@10`` and ``map(rel=2)``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leanrank.errors import InputError
 
 NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR = range(8)
 AUC, ALL_PAIRS_ERROR, DOMINATION_ERROR, KENDALL, JOACHIMS, LOSS = range(8, 14)
-"""Kinds from AUC on look at pairs or scores, for which a tie is a tie whatever the convention."""
+"""Kinds from AUC on are measures of pairs or scores, where all conventions treat ties alike."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Measure:
     Attributes
     ----------
     name : str
-        As the caller wrote it.
+        The name that the caller gave.
     kind : int
     k : int or None
         The cut-off; None is the whole list.
@@ -47,14 +47,14 @@ class Measure:
 
     @staticmethod
     def parse(name: str) -> Measure:
-        """Read a measure's name; anything else is rejected."""
+        """Return the measure of a name."""
         if not isinstance(name, str):
             raise InputError(f"the measure {name!r} is not a name: choose from {measure_names()}")
         return _parse(name.strip())
 
     @property
     def uses_gains(self) -> bool:
-        """Whether documents earn a gain by their label."""
+        """Whether labels have gains."""
         return self.kind in (NDCG, DCG, MEAN_NDCG, LOSS)
 
     @property
@@ -97,7 +97,7 @@ class Terms(NamedTuple):
 
 
 def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
-    """Read one measure, several, or a text with commas; repeated measures are returned once.
+    """Return one measure, several, or those of a text with commas, each once.
 
     >>> parse_measures("ndcg@10, map(rel=2)")
     (Measure('ndcg@10'), Measure('map(rel=2)'))
@@ -109,12 +109,12 @@ def parse_measures(measures: str | Measure | Iterable[str | Measure]) -> tuple[M
     parsed = (m if isinstance(m, Measure) else Measure.parse(m) for m in measures)
     listed = tuple({measure.name: measure for measure in parsed}.values())
     if not listed:
-        raise InputError(f"no measure was asked for: choose from {measure_names()}")
+        raise InputError(f"no measure was given: choose from {measure_names()}")
     return listed
 
 
 def measure_names() -> str:
-    """List the names of all measures."""
+    """Return the names of all measures."""
     return ", ".join(form for form, *_ in _FORMS.values())
 
 
@@ -126,7 +126,7 @@ def percent_zero(w: Any) -> float:
     """
     weights = np.asarray(w)
     if weights.size == 0:
-        raise InputError("w holds no weights: there is no share of zeros")
+        raise InputError("w is empty: give at least one weight")
     return 100.0 * (1.0 - int(np.count_nonzero(weights)) / weights.size)
 
 
@@ -163,7 +163,7 @@ def _parse(name: str) -> Measure:
     written, kind, cut, option = form
     k = None if match["k"] is None else int(match["k"])
     if (k is None and cut == "must") or (k is not None and cut == "no"):
-        verb = "needs" if cut == "must" else "takes no"
+        verb = "needs a" if cut == "must" else "takes no"
         raise InputError(f"the measure {name!r} {verb} cut-off: it is written {written}")
     if k is not None and not 1 <= k < 2**31:
         raise InputError(f"the measure {name!r} has a cut-off of {k}: it must be 1 or more")

@@ -1,4 +1,4 @@
-"""Simulated users, rankers that learn from clicks, interleaving, and estimates from old logs."""
+"""Simulated users, learning from clicks, interleaving, and counterfactual evaluation."""
 
 from leanrank._lazy import attach
 

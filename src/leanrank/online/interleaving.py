@@ -1,14 +1,14 @@
-"""Comparing rankers on live traffic: one list made of several rankings, and credit for its clicks.
+"""Comparing rankers on live traffic: one list of several rankings, and credit for its clicks.
 
-Each method has ``interleave(a, b, rng)``, which returns what to show and an assignment to keep with
-it, and ``credit(assignment, clicks)``, one number per ranker; who has more is preferred by this
-user. ``multileave(rankings, rng)`` does the same for several rankers where the method can.
+Each method has ``interleave(a, b, rng)``, which returns the list to show and an assignment to store
+with it, and ``credit(assignment, clicks)``, one number per ranker; this user prefers the ranker
+with the higher credit. ``multileave(rankings, rng)`` is for several rankers, if the method allows.
 
-Where clicks have nothing to do with the documents, no ranker should win. With team draft each
-ranker leads equally often. With probabilistic and optimised interleaving the expected
-credits are equal, but one ranker may lead more often by smaller amounts: test the mean difference
-of credits, not how often each one leads. Balanced interleaving favours one ranker in both ways when
-one list is the other with a document moved. ``confidence_sequence`` says when a test may stop.
+If clicks do not depend on the documents, no ranker should win. With team draft each ranker leads
+equally often. With probabilistic and optimised interleaving the expected credits are equal, but one
+ranker may lead more often by smaller amounts: test the mean difference of credits, not how often
+each one leads. Balanced interleaving favours one ranker in both respects if one list is the other
+with a document moved. ``confidence_sequence`` tells when a test can stop.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Interleaving:
         Parameters
         ----------
         rankings : sequence of integer arrays of one length
-            The documents of each ranker, best first. A document may be missing in some.
+            The documents of each ranker, best first. Some rankings may lack a document.
         rng : Generator or int
             An integer is the seed of this one list.
         """
@@ -70,10 +70,10 @@ class Interleaving:
             )
         documents, codes = np.unique(ranking, return_inverse=True)
         codes = np.ascontiguousarray(codes.reshape(ranking.shape))
-        rank = np.full((len(ranking), len(documents)), ranking.shape[1])  # missing: below the rest
+        rank = np.full((len(ranking), len(documents)), ranking.shape[1])  # absent documents: last
         np.put_along_axis(rank, codes, np.arange(ranking.shape[1])[None, :], axis=1)
         if (np.diff(np.sort(codes, axis=1)) == 0).any():
-            raise InputError("a ranking holds a document twice: give each document once")
+            raise InputError("a ranking has a document twice: give each document once")
         shown = np.empty(min(self.length, len(documents)), dtype=np.int64)
         key = np.uint64(list_key(np.uint64(seed_of(rng) % 2**64), 0))
         assignment = self._draw(codes, rank, key, shown)
@@ -88,7 +88,7 @@ class Interleaving:
 
 
 class TeamDraft(Interleaving):
-    """Rankers pick in turns, in random order each round; a click counts for who picked.
+    """Rankers pick in turns, in random order each round; a click counts for the ranker that picked.
 
     Radlinski, Kurup and Joachims (2008); for several rankers Schuth et al. (2014).
 
@@ -110,9 +110,9 @@ class TeamDraft(Interleaving):
 
 
 class Balanced(Interleaving):
-    """Both rankings are used up evenly; a coin decides who begins (Joachims 2002).
+    """Rankings take turns, and a coin decides which is first (Joachims 2002).
 
-    Of the two top parts that just reach the lowest click, the one that holds more clicks wins.
+    The tops of both rankings down to the lowest click are compared: more clicks win.
     """
 
     most_rankers = 2
@@ -125,16 +125,16 @@ class Balanced(Interleaving):
         return rank[:, shown].astype(np.float64)
 
     def credit(self, assignment: FloatArray, clicks: Any) -> FloatArray:
-        """Return the clicks in the two top parts that just reach the lowest click."""
+        """Return the clicks in the tops of both rankings down to the lowest click."""
         hit = assignment[:, np.asarray(clicks, dtype=bool)]
         reach = hit[:, -1].min() if hit.size else 0.0
         return np.asarray((hit <= reach).sum(axis=1), dtype=np.float64)
 
 
 class Probabilistic(Interleaving):
-    """Each rank is filled by a random ranker, which draws document d with weight 1/rank(d)^τ.
+    """A random ranker fills each rank; it draws document d with weight 1/rank(d)^τ.
 
-    A click counts for each ranker by the probability that it filled the rank, given the list: the
+    A click counts for each ranker with the probability that it filled the rank, given the list: the
     credit is marginalised over all assignments, exactly (Hofmann, Whiteson & de Rijke 2011; for
     several rankers Schuth et al. 2015, who sample assignments instead).
 
@@ -157,13 +157,13 @@ class Probabilistic(Interleaving):
 
 
 class Optimised(Interleaving):
-    """The fair distribution over lists that tells the rankers apart best.
+    """The fair distribution over lists with the largest expected sensitivity.
 
-    Lists take the best remaining document of one of the rankings at each rank. Their probabilities
-    solve a linear program: a click on a document counts rank_b − rank_a for ranker a (a rank below
-    the list is one past its end), the expected credit of each rank is zero, and the expected
-    sensitivity is largest (Radlinski & Craswell 2013). Where no distribution is exactly fair, the
-    least unfair one is taken.
+    At each rank, a list has the best remaining document of one of the rankings. The probabilities
+    of lists solve a linear program: a click on a document counts rank_b − rank_a for ranker a (a
+    rank below the list is one past its end), the expected credit of each rank is zero, and the
+    expected sensitivity is largest (Radlinski & Craswell 2013). If no distribution is exactly fair,
+    the least unfair one is used.
     """
 
     most_rankers = 2
@@ -171,7 +171,7 @@ class Optimised(Interleaving):
     def __init__(self, length: int = 10) -> None:
         super().__init__(length)
         if length > 12:
-            raise InputError(f"length={length}: 2^length lists are weighed, so 12 is the most")
+            raise InputError(f"length={length} needs 2^length lists: give at most 12")
 
     def _draw(self, ranking: IntArray, rank: IntArray, key: Any, shown: IntArray) -> FloatArray:
         top = np.ascontiguousarray(ranking[:, : len(shown)])  # lower documents are never shown
@@ -214,11 +214,11 @@ def interleaver(method: str = "team-draft", length: int = 10) -> Interleaving:
 def confidence_sequence(
     values: Any, *, low: float = -1.0, high: float = 1.0, alpha: float = 0.05
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds on the mean after each value, all of which hold together.
+    """Return bounds on the mean after each value that hold simultaneously.
 
-    With probability 1 − alpha the true mean lies between the bounds at every time. So you may look
-    after every list, and stop as soon as zero is outside. No distribution is assumed but that the
-    values are bounded and that each has the same mean given those before it. (The predictable
+    With probability 1 − alpha the true mean is between the bounds at every time. So you may look
+    after every list, and stop as soon as zero is outside. The only assumptions are that the values
+    are bounded and that each has the same mean given those before it. (The predictable
     plug-in empirical Bernstein bound of Waudby-Smith & Ramdas 2024.)
 
     Parameters
@@ -226,7 +226,7 @@ def confidence_sequence(
     values : array-like
         One number per list, in the order of time, such as the sign of the difference of credits.
     low, high : float
-        Bounds of what a value can be.
+        Bounds of the values.
     alpha : float, default=0.05
         Probability of an error at any time.
 
@@ -246,7 +246,7 @@ def confidence_sequence(
     if not low < high or not 0 < alpha < 1:
         raise InputError(f"low={low!r} must be below high={high!r}, and alpha={alpha!r} in (0, 1)")
     if not ((given >= low) & (given <= high)).all():
-        raise InputError(f"a value lies outside [{low:g}, {high:g}]: give the bounds low and high")
+        raise InputError(f"a value is outside [{low:g}, {high:g}]: give the bounds low and high")
     x = (given - low) / (high - low)
     t = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (t + 1)
@@ -266,7 +266,7 @@ def confidence_sequence(
 
 @lru_cache(maxsize=4096)
 def fair_lists(top: bytes, length: int) -> tuple[IntArray, FloatArray]:
-    """Return the lists that optimised interleaving may show, with their probabilities."""
+    """Return the possible lists of optimised interleaving, and their probabilities."""
     from scipy.optimize import linprog
 
     a, b = np.frombuffer(top, dtype=np.int64).reshape(2, -1).tolist()
@@ -292,7 +292,7 @@ def fair_lists(top: bytes, length: int) -> tuple[IntArray, FloatArray]:
 
 
 def _sensitivity(difference: IntArray) -> FloatArray:
-    """Return how well clicks that fall off as 1/rank tell the rankers apart in each list."""
+    """Return the sensitivity of each list to clicks whose rate is 1/rank."""
     falls = 1.0 / np.arange(1, difference.shape[1] + 1)
     a, b = (difference > 0) @ falls, (difference < 0) @ falls
     decided = np.maximum(a + b, 1e-300)
@@ -341,7 +341,7 @@ def mixture(weight: FloatArray, key: Any, shown: AnyArray, share: FloatArray) ->
     n_rankers, n = weight.shape
     total = np.empty(n_rankers)
     for r in range(len(shown)):
-        n_active = 0  # a ranker all of whose documents are shown has no part in it
+        n_active = 0  # rankers with documents that are not shown
         for j in range(n_rankers):
             total[j] = 0.0
             for d in range(n):

@@ -1,12 +1,12 @@
-"""Compiled loops over shown lists, for use from other compiled loops too.
+"""Kernels on shown lists, which other kernels may call.
 
 Random numbers are a function of a key and a counter, and a key is a function of a seed and the
 number of a list: ``uniform(list_key(seed, number), draw)``. So a stream does not depend on the
-number of threads, on the size of the parts, or on what was drawn before.
+number of threads, on the size of chunks, or on earlier draws.
 
 A click model is three tables. An index past the end of a dimension means its last entry, so that a
-dimension of size 1 is a parameter that does not depend on it. Distance is 0 before the first click
-and ``rank − last clicked rank`` after it. A grade below 0 is an empty place.
+parameter does not depend on a dimension of size 1. Distance is 0 before the first click and
+``rank − last clicked rank`` after it. A grade below 0 is an empty rank.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ def marginals(tables: Tables, shown: AnyArray, out: FloatArray) -> None:
 
 @kernel
 def expectations(tables: Tables, shown: AnyArray, clicked: BoolArray, counts: Tables) -> float:
-    """Add up the expected counts of every parameter given the clicks; return the log-likelihood.
+    """Add the expected counts of every parameter given the clicks; return the log-likelihood.
 
-    Counts have the shape of their table and a leading dimension: [0] is how often it could have
-    happened, [1] how often it did. Given the clicks, the only unknown state that lasts is whether
-    the user still reads: a forward and a backward pass over two states.
+    Counts have the shape of their table and a leading dimension: [0] counts the opportunities of an
+    event, [1] the events. Given the clicks, the only hidden state is whether the user still reads,
+    so there is a forward and a backward pass over two states.
     """
     depth = shown.shape[1]
     e_at, a_at = np.empty(depth), np.empty(depth)

@@ -8,24 +8,23 @@ query      identifier of the query
 document   identifier of the document
 position   its rank, from 1
 clicked    0 or 1
-propensity probability with which it was put there, given the documents above it: 1 if the system
-           that served the list had no choice; their product is the probability of the list
+propensity probability of the document at this position, given the documents above it: 1 if the
+           serving system does not randomise; their product is the probability of the list
 *features* any other columns, unless the features come from a table of their own, joined by query
            and document
 ========== =======================================================================================
 
-The new ranker is deterministic. A click at rank r of a list is what it would have been under the
-new ranker if the two agree on what the user had seen by then. It counts with a weight that has mean
-1, as long as the old system could have shown what the new ranker would. What the user had seen is
-an assumption:
+The new ranker is deterministic. A click at rank r of a list would be the same under the new ranker
+if both systems agree on what the user had seen by then. It counts with a weight of mean 1, if the
+old system could have shown the list of the new ranker. What the user had seen is an assumption:
 
 cascade
-    Users read from the top: a click may depend on what stands at r and above and on the clicks
-    there, never on what stands below. That holds for every ``ClickModel``. The two must agree
-    on ranks 1 to r, and w_r = Π_{i ≤ r} 1[same document at i] / propensity_i.
+    Users read from the top: a click may depend on the documents and clicks at r and above, never on
+    those below. That holds for every ``ClickModel``. Both systems must agree on ranks 1 to r, and
+    w_r = Π_{i ≤ r} 1[same document at i] / propensity_i.
 position
-    A click depends on the document and its rank only, as in the position-based model. The two must
-    agree at rank r, and w_r = 1[same document at r] / share of the query's lists that show it
+    A click depends only on the document and its rank, as in the position-based model. Both systems
+    must agree at rank r, and w_r = 1[same document at r] / share of the query's lists that show it
     there. This needs no propensities and far fewer lists, and is biased for users who stop.
 """
 
@@ -73,15 +72,15 @@ class PolicyValue:
         The value of the system that served the lists.
     n_lists : int
     effective_lists : float
-        The number of lists of equal weight that say as much.
+        The number of lists of equal weight with the same precision.
     mean_weight : array
-        By rank. Far below 1 where the new ranker shows what the old system never did.
+        By rank. Far below 1 where the old system never showed the documents of the new ranker.
     depth : int
     assume : str
     discount : str
     clip : float
     per_list : dict of str to array
-        What each list adds to the mean of each estimate.
+        The contribution of each list to the mean of each estimate.
     """
 
     estimates: dict[str, Estimate]
@@ -122,16 +121,16 @@ def evaluate_policy(
     discount: str = "none",
     clip: float | None = None,
 ) -> PolicyValue:
-    """Estimate how many clicks a new ranker would get, from lists that another system served.
+    """Estimate the clicks of a new ranker from lists that another system served.
 
     Parameters
     ----------
     clicks : ClickLog
         With propensities: ``read_clicks(log, features, propensity="propensity",
-        keep_unshown=True)``. Without ``keep_unshown`` the new ranker is taken to rank only what was
+        keep_unshown=True)``. Without ``keep_unshown`` the new ranker ranks only documents that were
         shown at some time.
     scores : array-like
-        The new ranker's, one per row of ``clicks.data``: ``model.predict(clicks.data)``.
+        The new ranker's scores, one per row of ``clicks.data``: ``model.predict(clicks.data)``.
     depth : int, default=10
         Ranks that count, at most those shown.
     assume : {"cascade", "position"}, default="cascade"
@@ -149,7 +148,7 @@ def evaluate_policy(
         - ``clipped``: less spread, too low on average.
         - ``self-normalised``: clicks per unit of weight, rank by rank; biased by 1/n.
         - ``doubly-robust``: a position-based click model, fitted to the other half of the lists,
-          predicts the clicks, and the weights correct what it got wrong; unbiased.
+          predicts the clicks, and the weights correct its errors; unbiased.
 
     Warns
     -----
@@ -181,7 +180,7 @@ def evaluate_policy(
     shown, clicked = shown[:, :depth], clicked[:, :depth]
     n, k = shown.shape
     if n < 2:
-        raise InputError("the log has one list, which says nothing of the spread: give at least 2")
+        raise InputError("the log has one list, but the spread needs several: give at least 2")
     query = np.searchsorted(clicks.data.query_ptr, clicks.row[clicks.list_ptr[:-1]], "right") - 1
     target = _rankings(clicks.data, values, k)[query]
     weight = _weights(clicks, shown, target, assume)
@@ -196,9 +195,9 @@ def evaluate_policy(
     effective = float(total.sum() ** 2 / max((total**2).sum(), 1e-300))
     if effective < MIN_EFFECTIVE:
         warn(
-            f"only {effective:.1f} of {n:,} lists are effective: the old system seldom showed what "
-            "this ranker would, so the intervals are too narrow; log more lists, randomise more, "
-            "or lower depth"
+            f"only {effective:.1f} of {n:,} lists are effective: the old system seldom showed the "
+            "lists of this ranker, so the intervals are too narrow: log more lists, randomise "
+            "more, or lower depth"
         )
     robust = _doubly_robust(shown, clicked, target, weight, len(clicks.data), assume)
     per_list = {

@@ -1,4 +1,4 @@
-"""A ranker that chooses what to show, and learns from the clicks on it."""
+"""``OnlineRanker``: a ranker that chooses the lists to show, and learns from their clicks."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ShownList:
-    """A list to show, and what learning from it needs; keep it until its clicks are known.
+    """A list to show, with the data to learn from it; keep it until its clicks are known.
 
     Attributes
     ----------
     documents : array of int64
         Rows of the query's documents, from the top.
     propensities : array
-        Chance of each document in its slot, given those above: the product is that of the list.
+        Probability of each document in its slot, given those above; their product is that of the
+        list.
     """
 
     documents: IntArray
@@ -88,11 +89,11 @@ class OnlineRanker:
     method : {"spd", "lcra", "pdgd", "ips", "dbgd"}
         - ``"spd"``: pairs of a clicked document over those skipped above it and the next one; one
           step of stochastic pairwise descent on their hinge losses. ε-greedy lists.
-        - ``"lcra"``: the same in every view, and pairs drawn from all documents of the query pull
-          the views together (Tsivtsivadze et al. 2012); ``mu=0`` leaves that out.
+        - ``"lcra"``: the same in every view, and a penalty on disagreement between views on pairs
+          drawn from all documents of the query (Tsivtsivadze et al. 2012), unless ``mu=0``.
         - ``"pdgd"``: pairwise differentiable gradient descent (Oosterhuis & de Rijke 2018), an
           unbiased estimate of the preferences of users. Plackett-Luce lists.
-        - ``"ips"``: clicks weighed by the inverse propensity of their position, over all other
+        - ``"ips"``: clicks, weighted by the inverse propensity of their position, over all other
           documents (Joachims et al. 2017). ε-greedy lists.
         - ``"dbgd"``: dueling bandit gradient descent (Yue & Joachims 2009) with probabilistic
           interleaving.
@@ -101,21 +102,21 @@ class OnlineRanker:
         Documents per list.
     random_state : int, default=0
     **parameters
-        Of the method; see ``DEFAULTS`` for which it has.
+        Parameters of the method; ``DEFAULTS`` lists them.
 
         explore : float
-            ε: chance that a slot gets any of the documents left, instead of the best.
+            ε: probability that a slot gets a random one of the remaining documents.
         eta0 : float
-            The rate of a step.
+            The learning rate.
         solver : {"sgd", "ftrl"}
             Gradient steps with an ℓ2² penalty of strength ``alpha``, or follow the regularised
             leader with an ℓ1 penalty, which leaves weights at exactly zero.
         mu : float
             Strength of the agreement of views, on ten unlabelled pairs per step.
         views : int
-            Random parts of the features.
+            Number of random subsets of the features.
         eta : float
-            A position r is looked at with propensity r^−η, at least 0.01.
+            Position r is examined with propensity r^−η, at least 0.01.
 
     Examples
     --------
@@ -167,12 +168,12 @@ class OnlineRanker:
 
     @property
     def n_lists_(self) -> int:
-        """Lists that were observed."""
+        """Number of observed lists."""
         return int(self.state.counts[0])
 
     @property
     def n_steps_(self) -> int:
-        """Steps that were taken; a list without information takes none."""
+        """Number of steps; there is none for a list without information."""
         return int(self.state.counts[1])
 
     def rank(self, X: Any) -> ShownList:
@@ -197,8 +198,8 @@ class OnlineRanker:
     def observe(self, shown: ShownList, clicks: Any) -> None:
         """Learn from the clicks on a list that ``rank`` gave, one per slot.
 
-        Lists may be observed in any order; a step then uses the scores that made the list. A step
-        to weights that are not finite is refused, and the state stays as it was.
+        Lists may be observed in any order; a step uses the scores from which the list was made. If
+        a step leads to weights that are not finite, the state is restored.
         """
         length = len(shown.documents)
         clicked = _clicks(clicks, length)
@@ -219,11 +220,10 @@ class OnlineRanker:
             )
 
     def learn_from_log(self, clicks: ClickLog) -> None:
-        """Learn from lists that were shown before, by whatever system, one step for each.
+        """Learn from lists that any system has shown, one step per list.
 
-        Only methods that learn from any list can: "spd", "lcra" and "ips". Documents of
-        ``clicks.data`` that were not shown take part where the method looks at all of a query:
-        read the log with ``keep_unshown=True``.
+        This is for the methods "spd", "lcra" and "ips". Those that use all documents of a query
+        need the ones that were not shown as well: read the log with ``keep_unshown=True``.
 
         Examples
         --------
@@ -237,8 +237,8 @@ class OnlineRanker:
         """
         if self.method not in ("spd", "lcra", "ips"):
             raise InputError(
-                f"method={self.method!r} learns from lists that it made itself: use 'spd', 'lcra' "
-                "or 'ips' to learn from a log"
+                f"method={self.method!r} learns only from its own lists: use 'spd', 'lcra' or "
+                "'ips' to learn from a log"
             )
         ptr = clicks.data.query_ptr
         for begin, end in zip(clicks.list_ptr[:-1], clicks.list_ptr[1:], strict=True):
@@ -254,7 +254,7 @@ class OnlineRanker:
         return np.asarray(X @ self.coef_)
 
     def to_model(self, **parts: Any) -> Model:
-        """Return the ranking function as it is now; ``parts`` are fields of the model."""
+        """Return the current ranking function; ``parts`` are other fields of the model."""
         made = make_provenance(
             algorithm=f"OnlineRanker({self.method!r})",
             parameters=self.parameters,
@@ -276,7 +276,7 @@ class OnlineRanker:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineRanker:
-        """Read what ``save`` wrote, checked before any of it is used."""
+        """Return the ranker of a file of ``save``."""
         with open_bytes(path) as stream:
             content = stream.read()
         try:
@@ -294,7 +294,7 @@ class OnlineRanker:
             **header["parameters"],
         )
         if any(now.shape != then.shape for now, then in zip(state, ranker.state, strict=True)):
-            raise ValueError("its state is not that of its parameters")
+            raise ValueError("its state does not have the shape of its parameters")
         ranker.state = state
         return ranker
 

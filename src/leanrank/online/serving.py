@@ -1,4 +1,4 @@
-"""Making a list that explores: ε-greedy, Plackett-Luce, and probabilistic interleaving.
+"""Lists that explore: ε-greedy, Plackett-Luce, and probabilistic interleaving.
 
 A query's documents are a block with one *row per feature*, so that scoring reads memory in order.
 """
@@ -18,7 +18,7 @@ from leanrank._typing import FloatArray, IntArray
 from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
 
-LOWEST = -600.0  # of a score less the best; lower ones are raised to it, or exponentials are zero
+LOWEST = -600.0  # least difference to the best score: exponentials of lower ones would be zero
 
 METHODS = ("spd", "lcra", "pdgd", "ips", "dbgd")
 SPD, LCRA, PDGD, IPS, DBGD = range(len(METHODS))
@@ -27,7 +27,7 @@ N_UNLABELED = 10
 """Pairs of documents per step on which the views of LCRA should agree."""
 
 LISTS, STEPS = range(2)
-"""Places in ``LearnerState.counts``: lists observed, steps taken."""
+"""Positions in ``LearnerState.counts``: observed lists, and steps."""
 
 
 class LearnerRule(NamedTuple):
@@ -40,7 +40,7 @@ class LearnerRule(NamedTuple):
     length : int
         Documents per list.
     explore : float
-        ε: chance that a slot gets a document drawn uniformly.
+        ε: probability that a slot gets a document drawn uniformly.
     eta0, alpha : float
         Rate, and strength of the penalty.
     ftrl : bool
@@ -49,7 +49,7 @@ class LearnerRule(NamedTuple):
     mu : float
         Strength of the agreement of LCRA.
     eta : float
-        A user looks at rank r with chance r^−η, as IPS assumes.
+        IPS assumes that users examine rank r with probability r^−η.
     """
 
     method: int
@@ -63,7 +63,7 @@ class LearnerRule(NamedTuple):
 
 
 class LearnerState(NamedTuple):
-    """All that a learner changes; arrays that its method does not need have no columns.
+    """The state of a learner; arrays that its method does not need have no columns.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class LearnerState(NamedTuple):
     member : array of shape (views, features)
         1 where a feature belongs to a view, else 0.
     v, s : array of shape (views, features)
-        Of FTRL.
+        The sums of FTRL.
     generator : array of shape (1,)
     counts : array of shape (2,)
     """
@@ -86,21 +86,21 @@ class LearnerState(NamedTuple):
 
 
 class Slate(NamedTuple):
-    """One list, and what learning from its clicks needs.
+    """One list, with the data to learn from its clicks.
 
     Attributes
     ----------
     documents : array of shape (length,)
     propensity : array of shape (length,)
-        Chance of the document in its slot, given those above.
+        Probability of the document in its slot, given those above.
     scores : array of shape (views, documents)
-        When the list was made.
+        The scores from which the list was made.
     mean : array of shape (documents,)
-        Their mean over the views; Plackett-Luce: the exponentials.
+        Their mean over the views; for Plackett-Luce, its exponentials.
     direction : array of shape (features,)
         From the current weights to the candidate of a duel.
     shares : array of shape (2, length)
-        Chance that each of the two gives the document of a slot, given those above.
+        Probability that either of the two gives the document of a slot, given those above.
     """
 
     documents: IntArray
@@ -152,7 +152,7 @@ def serve(rule, state, block, slate):  # type: ignore[no-untyped-def]
 
 @kernel
 def score(w, block, out):  # type: ignore[no-untyped-def]
-    """Fill the scores of a block of documents; each is a sum in the order of the features."""
+    """Fill in the scores of a block of documents, sums in the order of the features."""
     n = block.shape[1]
     for i in range(n):
         out[i] = 0.0
@@ -165,7 +165,7 @@ def score(w, block, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def best(scores, length, salt):  # type: ignore[no-untyped-def]
-    """List the documents of the highest scores; equal ones in an order drawn by the salt."""
+    """Return the documents with the highest scores; the salt gives a random order of ties."""
     top, filled = np.empty(length, dtype=np.int64), 0
     for i in range(len(scores)):
         value = scores[i]
@@ -200,7 +200,7 @@ def next_bits(generator):  # type: ignore[no-untyped-def]
 
 @kernel
 def _epsilon_greedy(explore, generator, scores, length, documents, propensity):  # type: ignore[no-untyped-def]
-    """Fill each slot with the best document left or, with chance ε, any of those left."""
+    """Fill each slot with the best or, with probability ε, any remaining document."""
     top, n, upper = best(scores, length, next_bits(generator)), len(scores), 0
     taken = np.zeros(n, dtype=np.bool_)
     for slot in range(length):
@@ -220,7 +220,7 @@ def _epsilon_greedy(explore, generator, scores, length, documents, propensity): 
 
 @kernel
 def _plackett_luce(generator, n, weights, length, documents, propensity):  # type: ignore[no-untyped-def]
-    """Draw documents by the exponentials of their scores, which replace the scores."""
+    """Draw documents by the exponentials of their scores; these replace the scores."""
     highest = weights[0]
     for i in range(n):
         highest = max(highest, weights[i])
@@ -234,7 +234,7 @@ def _plackett_luce(generator, n, weights, length, documents, propensity):  # typ
         documents[slot] = chosen
         total -= left[chosen]
         left[chosen] = 0.0
-        if total < 1e-6 * exact:  # little is left after the subtractions: add up again
+        if total < 1e-6 * exact:  # subtractions have cancelled digits: add up again
             total = 0.0
             for i in range(n):
                 total += left[i]
@@ -250,7 +250,7 @@ def _plackett_luce(generator, n, weights, length, documents, propensity):  # typ
 
 @kernel
 def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-def]
-    """Fill each slot from one of two rankers, which gives its rank r with weight 1/r³."""
+    """Fill each slot from one of two rankers, with weight 1/r³ for its rank r."""
     n, n_rankers = block.shape[1], 2
     generator, order, keys = state.generator, np.empty(n, dtype=np.int64), np.empty(n)
     chances, left = np.empty((n_rankers, n)), np.empty(n_rankers)

@@ -1,8 +1,7 @@
 """Simulating a learner and its users: one compiled loop over the functions of ``OnlineRanker``.
 
-Three streams of random numbers are independent of each other: which query comes next, what its user
-clicks, and what the learner explores. So two learners of one seed meet the same queries, and their
-runs can be compared in pairs.
+Queries, clicks and exploration have independent streams of random numbers. So two learners with the
+same seed get the same queries, and their runs can be compared in pairs.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ DISCOUNT = 0.995
 
 
 class Collection(NamedTuple):
-    """Queries as the loop takes them: each a block with one row per feature.
+    """Queries for the loop: each is a block with one row per feature.
 
     Attributes
     ----------
@@ -55,14 +54,14 @@ class Collection(NamedTuple):
 
 @dataclass(frozen=True)
 class Simulation:
-    """What happened in a run.
+    """The results of a run.
 
     Attributes
     ----------
     at : array of int64
-        Checkpoints: numbers of lists after which weights were kept.
+        Checkpoints: numbers of lists after which weights were stored.
     ndcg : array
-        NDCG of every list that was shown; 0 where nothing is relevant.
+        NDCG of every list that was shown; 0 without a relevant document.
     weights : array of shape (len(at), features)
     cumulative : float
         Σ_t γ^t NDCG of list t = 0, 1, …
@@ -74,15 +73,16 @@ class Simulation:
     cumulative: float
 
     def online(self) -> FloatArray:
-        """Return the mean NDCG of the lists since the last checkpoint, for each."""
+        """Return for each checkpoint the mean NDCG of the lists since the one before."""
         ends = np.concatenate(([0], self.at))
         sums = np.concatenate(([0.0], np.cumsum(self.ndcg)))[ends]
         return np.asarray(np.diff(sums) / np.diff(ends))
 
     def offline(self, data: RankingData, measure: str = "ndcg@10") -> FloatArray:
-        """Return the mean measure of the weights on other queries, for each checkpoint.
+        """Return for each checkpoint the mean measure of the weights on other queries.
 
-        Equal scores count as in all their orders on average, so weights of zero are random lists.
+        The measure is averaged over the orders of equal scores, so that zero weights are as good as
+        random lists.
         """
         how: dict[str, Any] = {"measures": measure, "ties": "average", "n_jobs": 1}
         scores = np.asarray(data.X @ self.weights.T).T
@@ -113,7 +113,7 @@ def simulate(
     at: Sequence[int] | IntArray | None = None,
     random_state: int = 0,
 ) -> Simulation:
-    """Let a ranker serve and learn from a simulated user; the ranker changes.
+    """Run a ranker that serves a simulated user and learns; the ranker is changed.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ def simulate(
         ``make_collection`` prepares them for many runs.
     user : ClickModel
     n_queries : int
-        How many lists are shown.
+        Number of lists.
     at : sequence of int, optional
-        When to keep the weights; by default about ten times per factor of ten.
+        Numbers of lists after which weights are stored; by default ten per factor of ten.
     random_state : int
-        Of the queries and the clicks; the ranker has its own.
+        Seed of the queries and the clicks; the ranker has its own.
 
     Examples
     --------
@@ -149,13 +149,13 @@ def simulate(
     sizes = np.diff(pool.query_ptr)
     if pool.query_ptr[-1] * ranker.n_features != len(pool.values) or sizes.min(initial=1) < 1:
         raise InputError(
-            f"the ranker has {ranker.n_features} features, the data another number, or a query "
+            f"the ranker has {ranker.n_features} features: give data with as many, and no query "
             "without documents"
         )
     if pool.grades.max(initial=0) >= len(user.click):
         raise InputError(
-            f"the data have grade {pool.grades.max()}, the user knows {len(user.click)} grades, "
-            "counted from 0"
+            f"the data have grade {pool.grades.max()}, but the user has {len(user.click)} grades, "
+            "counted from 0: give a user with more"
         )
     ndcg = np.zeros(n_queries)
     weights = np.zeros((len(checkpoints), ranker.n_features))

@@ -14,12 +14,12 @@ from leanrank.solvers.sampling.ftrl import move_weight
 from leanrank.solvers.sampling.pair_sampling import next_uniform
 
 MIN_PROPENSITY = 0.01
-"""Of a position, as IPS assumes it."""
+"""Least propensity of a position that IPS assumes."""
 
 
 @partial(kernel, inline="always")
 def learn(rule, state, block, slate, length, clicks):  # type: ignore[no-untyped-def]
-    """Change the weights by the clicks on a slate; without clicks, they stay."""
+    """Update the weights from the clicks on a slate; without clicks, nothing changes."""
     state.counts[LISTS] += 1
     n_clicks = 0
     for slot in range(length):
@@ -130,7 +130,7 @@ def pair_differences(weights, documents, length, clicks, slopes):  # type: ignor
 
 @kernel
 def _inverse_propensities(eta, scores, documents, n, length, clicks, slopes):  # type: ignore[no-untyped-def]
-    """Add the slopes of clicked documents over all others, each over its chance to be seen."""
+    """Add the slopes of clicked documents over all others, divided by propensities."""
     for slot in range(length):
         if clicks[slot]:
             upper = documents[slot]
@@ -176,7 +176,7 @@ def _move(rule, state, block, touched, slopes):  # type: ignore[no-untyped-def]
 def _duel(rule, state, slate, length, clicks):  # type: ignore[no-untyped-def]
     """Move towards the candidate if it earns more credit than the current weights.
 
-    A click counts for each of the two by the chance that the document came from it.
+    A click counts for each of the two with the probability that the document came from it.
     """
     lead = 0.0
     for slot in range(length):

@@ -1,8 +1,8 @@
-"""Click models, simulated and fitted: what users look at, what they click, when they stop.
+"""Click models, simulated and fitted: what users examine, what they click, when they stop.
 
-A user reads a list from the top. At each rank they look at the document or not, click what they
-look at or pass over it, and then go on or stop. Published click models differ in what these three
-probabilities depend on, so one class holds them all: ``ClickModel``.
+A user reads a list from the top. At each rank they examine the document or not, click an examined
+document or skip it, and then continue or stop. Published click models differ in what these three
+probabilities depend on, so one class covers all of them: ``ClickModel``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ USERS = tuple(_USERS[3])
 def user(name: str, n_grades: int = 3) -> ClickModel:
     """Return one of the four cascade users of the online learning literature.
 
-    They look at every document until they stop, click by grade, and stop after a click by grade
+    They examine every document until they stop, click by grade, and stop after a click by grade
     (Guo et al. 2009, with the tables of Hofmann et al. 2013 and Schuth et al. 2014).
 
     Parameters
@@ -72,12 +72,12 @@ class Goodness(NamedTuple):
     Attributes
     ----------
     log_likelihood : float
-        Of the clicks of a list, mean over the lists.
+        Of the clicks of a list, averaged over the lists.
     perplexity : float
         Mean over the ranks; 1 is a perfect prediction, 2 a coin.
     by_rank : array
-        The perplexity of each rank: 2 to the mean number of bits by which a click there surprises
-        who knows the list, but not the other clicks.
+        The perplexity of each rank: 2 to the mean negative log2-probability of its click or skip,
+        given the list but not the other clicks.
     """
 
     log_likelihood: float
@@ -92,19 +92,19 @@ class ClickModel:
     Parameters
     ----------
     examine : array of shape (ranks, distances)
-        Probability that a user who has not stopped looks at a rank, by its distance from the last
+        Probability that a user who has not stopped examines a rank, by its distance from the last
         click: 0 before the first click, 1 right below a click.
     click : array of shape (grades,)
-        Probability that a document is clicked when it is looked at.
+        Probability that a document is clicked if it is examined.
     stop : array of shape (2, ranks, grades)
-        Probability that the user stops after passing over a document, ``stop[0]``, and after
-        clicking it, ``stop[1]``.
+        Probability that the user stops after skipping a document, ``stop[0]``, and after clicking
+        it, ``stop[1]``.
 
     Notes
     -----
-    An index past the end of a dimension means its last entry: a dimension of size 1 is one that the
-    probability does not depend on. These three arrays are all that the compiled functions in
-    ``leanrank.online.kernels`` need: ``draw_clicks(model.tables, grades, key, clicked)``.
+    An index past the end of a dimension means its last entry, so that a probability does not depend
+    on a dimension of size 1. Kernels in ``leanrank.online.kernels`` take these three arrays:
+    ``draw_clicks(model.tables, grades, key, clicked)``.
 
     A grade is any class of documents. A model that is fitted to a click log without grades has one
     "grade" per document: what the literature calls attractiveness.
@@ -131,14 +131,14 @@ class ClickModel:
             if values.ndim != n_dimensions or not values.size:
                 raise InputError(f"{name} must be an array with {n_dimensions} dimension(s)")
             if not ((values >= 0) & (values <= 1)).all():
-                raise InputError(f"{name} holds a value outside [0, 1]: give probabilities")
+                raise InputError(f"{name} has a value outside [0, 1]: give probabilities")
             object.__setattr__(self, name, values)
         if len(self.stop) != 2:
-            raise InputError("stop needs two parts: after passing over, and after a click")
+            raise InputError("stop needs two tables: after a skip, and after a click")
 
     @classmethod
     def cascade(cls, click: Any, stop: Any = 1.0) -> ClickModel:
-        """Return a user who looks at each document until they stop after a click, by grade.
+        """Return a user who examines each document until they stop after a click, by grade.
 
         ``stop=1`` is the cascade model (Craswell et al. 2008): at most one click.
         """
@@ -147,7 +147,7 @@ class ClickModel:
 
     @classmethod
     def position_based(cls, click: Any, eta: float = 1.0, examine: Any = None) -> ClickModel:
-        """Return a user who looks at rank r with probability r^−eta, or as given by ``examine``.
+        """Return a user who examines rank r with probability r^−eta, or as given by ``examine``.
 
         Without ``examine`` there are 100 ranks.
         """
@@ -162,7 +162,7 @@ class ClickModel:
 
     @classmethod
     def user_browsing(cls, click: Any, examine: Any) -> ClickModel:
-        """Return a user who looks by rank and distance from the last click.
+        """Return a user who examines ranks by their distance from the last click.
 
         That is the model of Dupret and Piwowarski (2008); ``examine`` is as for the class.
         """
@@ -193,7 +193,7 @@ class ClickModel:
         seed : int
         first : int, default=0
             The number of the first list. Lists are numbered consecutively, and the clicks of a list
-            depend on the seed and its number only: parts of a stream can be drawn apart.
+            depend only on the seed and its number, so that a stream can be drawn in chunks.
         n_jobs : int, optional
             Threads; the clicks do not depend on it.
         """
@@ -224,11 +224,11 @@ class ClickModel:
         tol: float = 1e-7,
         max_iter: int = 1_000,
     ) -> ClickModel:
-        """Return the model whose parameters explain a click log best, found by EM.
+        """Return the maximum-likelihood model of a click log, by EM.
 
-        The shapes of the three arrays say what is estimated, their values are the start, and a
-        probability that is exactly 0 or 1 is taken as known: ``position_based`` keeps the first
-        rank at 1, which fixes the scale between looks and clicks.
+        The shapes of the three arrays define the parameters, and their values are the start. A
+        probability of exactly 0 or 1 is taken as known: the first rank of ``position_based`` stays
+        1, which determines the scale of the other ranks.
 
         Parameters
         ----------
@@ -236,11 +236,11 @@ class ClickModel:
         grades : array-like, optional
             One grade per row of ``log.data``. By default each document has a grade of its own.
         smoothing : float, default=1.0
-            Imagined events of either kind that are added to the counts of each parameter.
+            Pseudo-counts of both outcomes that are added to the counts of each parameter.
         tol : float, default=1e-7
-            Stop when the objective (log-likelihood and smoothing) per list gains less in a round.
+            Stop when the objective (log-likelihood and smoothing) per list improves by less.
         max_iter : int, default=1_000
-            Most rounds of EM.
+            Largest number of EM iterations.
 
         Examples
         --------
@@ -259,8 +259,8 @@ class ClickModel:
             value = kernels.expectations(model.tables, shown, clicked, counts)
             if value == -np.inf:
                 raise InputError(
-                    "the click log holds clicks that are impossible in the model to start from: "
-                    "start from probabilities between 0 and 1 where they are not known"
+                    "the click log has clicks that are impossible in the initial model: start from "
+                    "probabilities between 0 and 1 where they are not known"
                 )
             value += sum(_smoothing(table, smoothing) for table in model.tables)
             if value - before <= tol * len(shown):
@@ -275,11 +275,11 @@ class ClickModel:
                 for table, (trials, hits) in zip(model.tables, counts, strict=True)
             ]
             model = ClickModel(*found)
-        warn(f"EM did not settle in {max_iter} rounds: raise max_iter, or tol={tol:g}")
+        warn(f"EM did not converge in {max_iter} iterations: raise max_iter, or tol={tol:g}")
         return model
 
     def assess(self, log: ClickLog | tuple[Any, Any], grades: Any = None) -> Goodness:
-        """Return log-likelihood and perplexity on a click log, best one held out from ``fit``."""
+        """Return log-likelihood and perplexity on a click log, best one not used in ``fit``."""
         shown, clicked = shown_lists(log, grades)
         shown = self._check(shown)
         value = kernels.expectations(self.tables, shown, clicked, self.no_counts())
@@ -296,19 +296,19 @@ class ClickModel:
             raise InputError("lists of grades are an array of shape (n_lists, depth)")
         if lists.max(initial=-1) >= len(self.click):
             raise InputError(
-                f"a list holds grade {lists.max()}, but the click model knows {len(self.click)} "
-                f"grades, counted from 0: give click one probability per grade"
+                f"a list has grade {lists.max()}, but the click model has {len(self.click)} "
+                "grades, counted from 0: give click one probability per grade"
             )
         depth = max(self.examine.shape[0], self.stop.shape[1])
         if 1 < depth < lists.shape[1]:
             raise InputError(
-                f"the lists have {lists.shape[1]} ranks, but the click model knows {depth}: cut "
-                "the lists, or give it more ranks"
+                f"the lists have {lists.shape[1]} ranks, but the click model has {depth}: cut the "
+                "lists, or give the model more ranks"
             )
         return kernel_view(lists)
 
     def _spread(self, n_grades: int) -> ClickModel:
-        """Return a model to start from for more grades than this one knows."""
+        """Return an initial model with at least ``n_grades`` grades."""
         if n_grades <= len(self.click):
             return self
         stop = self.stop
@@ -322,7 +322,7 @@ def shown_lists(
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return a click log as two arrays of shape (n_lists, depth): what was shown, and the clicks.
 
-    What was shown is a row of ``log.data``, or that row's grade; −1 where nothing was shown.
+    A document is a row of ``log.data``, or the grade of that row; −1 where nothing was shown.
 
     Examples
     --------
@@ -342,12 +342,12 @@ def shown_lists(
 
 
 def seed_of(rng: np.random.Generator | int) -> int:
-    """Return an integer as it is, and else a seed drawn from the generator."""
+    """Return an integer itself, or a seed drawn from a generator."""
     return int(rng if isinstance(rng, (int, np.integer)) else rng.integers(2**63))
 
 
 def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
-    """Return what a log holds per document shown as an array of shape (n_lists, depth)."""
+    """Return one value per document shown as an array of shape (n_lists, depth)."""
     number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
     last = int(log.position.max())
     if log.n_lists * last > 100 * len(log.position) + 10**7:  # mostly gaps, too large a table
@@ -369,6 +369,6 @@ def _whole(values: Any) -> IntArray:
 
 
 def _smoothing(table: FloatArray, smoothing: float) -> float:
-    """Return what the imagined events add to the log-likelihood."""
+    """Return the log-likelihood of the pseudo-counts."""
     free = table[(table > 0) & (table < 1)]
     return smoothing * float(np.sum(np.log(free) + np.log1p(-free)))

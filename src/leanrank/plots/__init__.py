@@ -1,4 +1,4 @@
-"""Charts of models and of what chose them, for notebooks and for the report."""
+"""Charts of models and studies, for notebooks and reports."""
 
 from leanrank._lazy import attach
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def plot(thing: Any, data: Any = None, **options: Any) -> Any:
-    """Draw a result: an Altair chart, for a notebook or ``chart.save("figure.html")``.
+    """Return an Altair chart of a result, for a notebook or ``chart.save("figure.html")``.
 
     Parameters
     ----------
@@ -88,17 +88,17 @@ def front(
     width: int | str = 560,
     height: int = 300,
 ) -> Any:
-    """Draw the measure of models over the number of their features.
+    """Return a chart of the measure of models over their numbers of features.
 
-    Those that no other beats stand out, with bootstrap intervals over queries; the others, and the
-    baselines of a study, are behind them in grey. The parameter ``chosen`` of the chart is the
-    place of the marked model among the front.
+    The Pareto front is in colour, with bootstrap intervals over queries; other models, and the
+    baselines of a study, are grey. The parameter ``chosen`` of the chart is the position of the
+    marked model in the front.
 
     Parameters
     ----------
     study : Study
     models : list of Candidate, optional
-        Which to put in front, instead of all that no other beats.
+        The models to show as the front, instead of the Pareto front.
     width, height : int
         In pixels; ``"container"`` fills the width of a page.
 
@@ -118,7 +118,7 @@ def front(
     scale = alt.Scale(type="log" if wide else "linear", nice=False, zero=False, padding=14)
     axis = alt.Axis(grid=False, tickMinStep=1, format=",d", **own)
     x = alt.X("features:Q", title="features used", scale=scale, axis=axis)
-    # models far below the front would leave no room for it
+    # models far below the front would compress its range
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=True)
     y = alt.Y("value:Q", title=name, scale=scale)
     tooltip = tips(
@@ -162,10 +162,10 @@ def coefficient_path(
     width: int | str = 560,
     height: int = 300,
 ) -> Any:
-    """Draw how weights grow as the penalty weakens, from left to right.
+    """Return a chart of weights along the path, with the weakest penalty at the right.
 
-    The ``most`` features that reach the largest weights are named; the others are grey. The
-    parameter ``chosen_alpha`` of the chart puts a line at a strength; 0 takes it away.
+    The ``most`` features with the largest weights are named; the others are grey. The parameter
+    ``chosen_alpha`` of the chart marks a strength with a line; 0 hides it.
     """
     rows, labels = path_rows(path, feature_names, most)
     if not rows:
@@ -217,10 +217,10 @@ def features(
     most: int = 15,
     width: int | str = 440,
 ) -> Any:
-    """Draw what each feature of a model accounts for in its scores, and how surely it is chosen.
+    """Return a chart of the share of each feature in the variance of scores within queries.
 
-    A bar is a feature's share of the variance of scores within queries, coloured by the sign of its
-    weight; a ring, if there is a stability result, is how often subsamples of the queries chose it.
+    Bars are coloured by the signs of weights. With a stability result, a ring is the share of
+    subsamples of the queries that chose the feature.
     """
     rows = feature_rows(model, data, stability=stability, costs=costs)[:most]
     tooltip = tips("feature:N -", "weight:Q .4g", "share:Q .1% share of variance")
@@ -235,7 +235,7 @@ def features(
     if stability is not None:
         rings = bars.mark_point(style="chosen", size=55, filled=False, strokeWidth=1.5)
         pieces.append(rings.encode(x="frequency:Q"))
-    # not two filters: the layers would have data of their own, and no common order of bars
+    # with two filters, the layers would have separate data, and bars no common order
     layered = alt.layer(*pieces, data=inline("features", rows)).transform_calculate(
         up="datum.weight >= 0 ? datum.share : null", down="datum.weight < 0 ? datum.share : null"
     )
@@ -248,7 +248,7 @@ def learning_curve(
     width: int | str = 560,
     height: int = 240,
 ) -> Any:
-    """Draw what was measured round by round, or the loss: a ranker's ``history_``."""
+    """Return a chart of the measures, or of the loss, per round of a ranker's ``history_``."""
     across, rows = history_rows(history)
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
     several = len({row["measure"] for row in rows}) > 1
@@ -269,7 +269,7 @@ def learning_curve(
 
 
 def lines(x: Any, values: Mapping[str, Any], *, width: int = 560, height: int = 300) -> Any:
-    """Draw several lines over a common axis, each in a colour of its own."""
+    """Return a chart of several lines over a common axis, in different colours."""
     rows = [
         {"x": float(at), "line": name, "value": float(y)}
         for name, line in values.items()
@@ -306,7 +306,7 @@ def wins_and_losses(
     width: int | str = 560,
     height: int = 220,
 ) -> Any:
-    """Draw by how much a model is better than another on each query, best first.
+    """Return a chart of the difference between two models on each query, largest win first.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def wins_and_losses(
         A measure on the same queries, NaN where it is undefined.
     query_ids : array, optional
     measure : str
-        What the values are; decides whether more is better.
+        The measure of the values; it determines whether higher is better.
     """
     rows = query_rows(values, baseline, query_ids, measure)
     bars = alt.Chart().encode(

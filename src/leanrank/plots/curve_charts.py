@@ -1,7 +1,7 @@
-"""Charts of curves: what each feature adds to a score, over the density of its values.
+"""Charts of curves: the contribution of each feature, over the density of its values.
 
-A ranking does not depend on a constant, so a curve is drawn less its mean over the documents. The
-horizontal axis has the units of the data, unless a scaler per query stands between.
+A ranking does not depend on a constant, so the mean over the documents is subtracted from a curve.
+The horizontal axis has the units of the data, unless there is a per-query scaler.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ N_BARS = 24
 """Bars of a density."""
 
 ROOM = 46
-"""Pixels at the right of a curve for what is missing."""
+"""Pixels at the right of a curve for missing values."""
 
 CONFIDENCE = 0.9
 LAYERS = ("density", "band", "straight", "curve", "missing", "documents")
@@ -60,26 +60,26 @@ def curves(
     width: int = 190,
     height: int = 130,
 ) -> Any:
-    """Draw the terms of a model: curves, look-up tables and surfaces.
+    """Return charts of the terms of a model: curves, look-up tables and surfaces.
 
     A curve is over the density of its feature's values; the dashed line is the straight line
-    nearest to it on the documents, and a diamond at the right is what a missing value adds. A
-    category has a bar per level. A surface of two features is a heat map, with what their curves
-    add beside it; dots are documents.
+    nearest to it on the documents, and a diamond at the right is the contribution of a missing
+    value. A category has one bar per level. A surface of two features is a heat map, beside one of
+    the sum of their curves; dots are documents.
 
     Parameters
     ----------
     model : Model
     data : RankingData or data frame, optional
         Documents for the densities and the straight lines, as ``model.predict`` takes them;
-        without them, terms alone are drawn.
+        without them, the chart has only the terms.
     draws : sequence of Model, optional
-        The same ranker on queries drawn again (``leanrank.selection.bootstrap_models``): a band
-        then holds 90% of their curves. Those without a normaliser take that of the model.
+        The same ranker on bootstrap samples (``leanrank.selection.bootstrap_models``): a band shows
+        90% of their curves. Those without a normaliser get that of the model.
     most : int
-        Terms of each kind to draw at most, the largest first.
+        Largest number of terms of each kind, the largest first.
     columns, width, height : int
-        Charts side by side, and the size of each in pixels.
+        Number of charts side by side, and the size of each in pixels.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def curves(
 def curve_parts(
     model: Model, data: RankingData | None, draws: Sequence[Model] = (), *, most: int = 12
 ) -> list[dict[str, Any]]:
-    """Return what a chart of each feature shows, the largest curve first.
+    """Return the contents of a chart for each feature, the largest curve first.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def curve_parts(
     seen = {} if data is None else columns_seen(drawn, some_documents(data))
     parts = []
     for index, curve in drawn.curves.items():
-        if isinstance(curve, Levels):  # has no axis of numbers
+        if isinstance(curve, Levels):  # categories have bars
             continue
         name = feature_name(index, model.feature_names)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not drawn
@@ -148,12 +148,12 @@ def curve_parts(
 def _part(
     name: str, curve: Curve, column: AnyArray | None, drawn: Sequence[Curve | None]
 ) -> dict[str, Any]:
-    """Return what the chart of a feature shows."""
+    """Return the contents of the chart of a feature."""
     values = np.asarray(curve.cuts if column is None else column, dtype=np.float64)
     there, missing = values[np.isfinite(values)], np.isnan(values)
     low, high = shown_range(there, curve.cuts)
     mean = 0.0 if column is None else mean_added(curve, values)
-    x = _places(curve, low, high)
+    x = _points(curve, low, high)
     rows: dict[str, Rows] = {layer: [] for layer in LAYERS}
     rows["curve"] = numeric_rows(x=x, y=curve(x) - mean, order=range(len(x)))
     if column is not None:
@@ -205,11 +205,10 @@ def one_curve(
     title: str | None = None,
     suffix: str = "",
 ) -> Any:
-    """Draw one curve; ``across`` and ``up`` are the ends of the axes, numbers or expressions.
+    """Return a chart of a curve; ``across`` and ``up`` are the ends of axes, as numbers or names.
 
-    ``end`` is where the horizontal axis ends in pixels: a missing value has its place behind it.
-
-    The data sets are named as the layers are, with ``suffix``: charts side by side need different
+    ``end`` is the width of the horizontal axis in pixels; missing values are at its right. The data
+    sets have the names of the layers with ``suffix``, since charts side by side need different
     names.
     """
     x = alt.X("x:Q", **value_axis(across, title, range=[0, end]))
@@ -264,18 +263,18 @@ def one_curve(
 
 
 def mean_added(curve: Curve, values: FloatArray) -> float:
-    """Return the mean of what a curve adds to the scores of documents with these values."""
+    """Return the mean contribution of a curve to documents with these values."""
     added = _added(curve, values)
     return float(added.mean()) if len(added) else 0.0
 
 
 def _added(curve: Curve, values: FloatArray) -> FloatArray:
-    """Return what values add; those that a model would refuse add nothing."""
+    """Return the contributions of values, 0 for values that a model would reject."""
     return np.nan_to_num(curve(values), posinf=0.0, neginf=0.0)
 
 
-def _places(curve: Curve, low: float, high: float) -> FloatArray:
-    """Return where a curve bends, between the ends of a chart; both sides of a step."""
+def _points(curve: Curve, low: float, high: float) -> FloatArray:
+    """Return the ends of a chart and the cuts of a curve between them; both sides of steps."""
     cuts = np.array([cut for cut in curve.cuts if low < cut < high], dtype=np.float64)
     if isinstance(curve, Steps):
         cuts = np.repeat(cuts, 2)
@@ -295,7 +294,7 @@ def _straight(curve: Curve, there: FloatArray, mean: float, ends: FloatArray) ->
 
 
 def _band(draws: Sequence[Curve | None], values: FloatArray, x: FloatArray) -> FloatArray:
-    """Return between which values most of the drawn curves are at some places."""
+    """Return quantiles of the drawn curves at x: the ends of a band."""
     drawn = np.zeros((len(draws), len(x)))
     for row, curve in zip(drawn, draws, strict=True):
         if curve is not None:

@@ -1,4 +1,4 @@
-"""Parts of all charts: rows of rounded numbers, colours, axes, tooltips."""
+"""Common parts of charts: rows of rounded numbers, colours, axes, tooltips."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROW_HEIGHT = 20
 
 
 class _Altair:
-    """Altair, imported when something of it is used."""
+    """Altair, imported on first use."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -40,12 +40,12 @@ alt: Any = _Altair()
 
 
 def inline(name: str, rows: list[dict[str, Any]]) -> Any:
-    """Return rows as data of a chart that a page can replace by name."""
+    """Return rows as named data of a chart, which a page can replace."""
     return alt.InlineData(values=rows, name=name)
 
 
 def finished(chart: Any, width: int | str, height: Any) -> Any:
-    """Set the size and colours of a chart; ``"container"`` fills the width of a page."""
+    """Return a chart with size and colours; ``"container"`` fills the width of a page."""
     if width == "container":
         chart = chart.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return offline(chart.properties(width=width, height=height).configure(**theme()))
@@ -64,7 +64,7 @@ def offline(chart: Any) -> Any:
 
 
 def tips(*fields: str) -> list[Any]:
-    """Return a tooltip: each field is followed by its format or -, and its title if it differs."""
+    """Return a tooltip of texts "FIELD FORMAT TITLE"; - is the default format."""
     made = []
     for field, how, *title in (one.split(maxsplit=2) for one in fields):
         options = {"format": how} if how != "-" else {}
@@ -77,7 +77,7 @@ def bar_axis(field: str) -> Any:
     axis = {"domain": False, "ticks": False, "grid": False, "labelLimit": 150, "labelPadding": 6}
     return alt.Y(
         f"{field}:N",
-        # by a number: names stay out of the chart's code
+        # sorted by a number, so that names are not in the code of the chart
         sort=alt.EncodingSortField("place", op="min", order="ascending"),
         title=None,
         axis=alt.Axis(**axis, labelExpr=middle("datum.label", "24")),
@@ -85,7 +85,7 @@ def bar_axis(field: str) -> Any:
 
 
 def names_of(names: dict[str, str], data: str) -> list[Any]:
-    """Return layers with the name of what is drawn, and of its axes, which are data."""
+    """Return layers with the names of the chart and its axes, as data."""
     rows = alt.Chart(inline(data, [names]))
     where = {
         "feature": ({"align": "left", "fontWeight": "bold", "dy": -5}, 0, 0),
@@ -102,7 +102,7 @@ def names_of(names: dict[str, str], data: str) -> list[Any]:
 
 
 def value_axis(ends: Sequence[Any], title: str | None = None, **scale: Any) -> dict[str, Any]:
-    """Return title, scale and axis of values; ends are numbers, or name parameters."""
+    """Return title, scale and axis of values; ends are numbers or parameters."""
     domain = {"domainMin": ends[0], "domainMax": ends[1]}
     return {
         "title": title,
@@ -112,13 +112,13 @@ def value_axis(ends: Sequence[Any], title: str | None = None, **scale: Any) -> d
 
 
 def middle(name: str, most: str) -> str:
-    """Return an expression that leaves out the middle of a long name: ends often differ."""
+    """Return an expression that leaves out the middle of a long name."""
     ends = f"slice({name}, 0, {most} / 2 - 1) + '…' + slice({name}, 1 - {most} / 2)"
     return f"length({name}) > {most} ? {ends} : {name}"
 
 
 LINES = ["#1f5fa6", "#c2561a", "#1b8a5a", "#8a4fbf", "#8f7200", "#b83a78", "#5b6570", "#007f93"]
-"""Colours of lines that have no order."""
+"""Colours of unordered lines."""
 
 
 def theme(*, dark: bool = False) -> dict[str, Any]:
@@ -145,13 +145,13 @@ def theme(*, dark: bool = False) -> dict[str, Any]:
 
 
 MOST_OTHERS = 400
-"""Models behind the front that a chart shows; of more, some are taken evenly."""
+"""Largest number of models behind the front; of more, evenly spaced ones are shown."""
 
 COUNTS = ("round", "iteration", "epoch", "trial")
 """Names of the horizontal axis of a learning curve; without any, entries are numbered."""
 
 OUTSIDE = 0.005
-"""Share of the documents left out beyond either end of a chart, because of outliers."""
+"""Share of the documents beyond either end of a chart, which are outliers."""
 
 ALL_DIGITS = 15  # of a decimal number that a float64 holds
 ALONG = ("x", "x2", "y")  # columns with the values of an axis
@@ -185,7 +185,7 @@ def front_rows(
         points = summary(one.judged(name)) if place >= 0 else [brief(one.score(name)), None, None]
         rows.append(row | dict(zip(("value", "low", "high"), points, strict=True)))
     pooled = any(name in one.training_values for one in models)
-    # a mean over other queries than those of the points would be no line to compare with
+    # a mean over other queries could not be compared with the points
     baselines = [
         {"name": title, "value": brief(mean), "place": mean}
         for title, values in study.baselines.items()
@@ -209,7 +209,7 @@ def path_rows(
         column = coefs[:, feature]
         largest = column[np.argmax(np.abs(column))]
         sign = int(np.sign(largest)) if order < most else 0
-        # before a weight leaves zero one point is enough
+        # one zero is enough before a weight is not zero
         first = max(0, int(np.flatnonzero(column)[0]) - 1)
         about = {"line": feature, "feature": name, "sign": sign}
         points = numeric_rows(alpha=alphas[first:], weight=column[first:])
@@ -223,7 +223,7 @@ def path_rows(
 def feature_rows(
     model: Model, data: RankingData, *, stability: Any = None, costs: FloatArray | None = None
 ) -> list[dict[str, Any]]:
-    """Describe each term of a model, the largest share of the variance first."""
+    """Return one row per term of a model, the largest share of the variance first."""
     explained = model.explain(some_documents(data))
     shares = explained.variance_shares
     terms = list(model.terms.items())
@@ -232,7 +232,7 @@ def feature_rows(
         features, term = terms[at]
         row = {"place": place, "feature": explained.features[at], "weight": brief(term.size)}
         row |= {"share": brief(shares[at]), "index": None, "frequency": None, "cost": None}
-        if len(features) == 1:  # a pair is neither chosen by itself nor paid for
+        if len(features) == 1:  # pairs have no frequency and no cost
             row["index"] = features[0]
             if stability is not None:
                 row["frequency"] = brief(stability.frequencies[features[0]])
@@ -243,7 +243,7 @@ def feature_rows(
 
 
 def columns_seen(model: Model, data: Any) -> dict[int, FloatArray]:
-    """Return the features of some documents as the terms of a model see them, by index."""
+    """Return the inputs of a model's terms for some documents, by feature index."""
     matrix, columns, _ = model.prepared(data)
     places = range(len(model.indices)) if columns is None else columns.tolist()
     return {
@@ -253,17 +253,17 @@ def columns_seen(model: Model, data: Any) -> dict[int, FloatArray]:
 
 
 def shown_range(values: FloatArray, cuts: Sequence[float]) -> tuple[float, float]:
-    """Return where an axis begins and ends: outliers are outside."""
+    """Return the ends of an axis, without outliers."""
     there = values[np.isfinite(values)]
     some = there if len(there) else np.array(cuts or (0.0, 1.0))
-    most = np.finfo(np.float64).max / 4  # an axis whose length is a number
+    most = np.finfo(np.float64).max / 4  # so that the length of the axis is finite
     low, high = map(float, np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE)))
     room = max(0.5, 1e-9 * abs(low))
     return (low, high) if low < high else (low - room, high + room)
 
 
 def some_documents(data: Any) -> Any:
-    """Return the first queries, as many as are enough to know a variance or a density."""
+    """Return the first queries, with enough documents for a variance or a density."""
     if not isinstance(data, RankingData):
         return data
     n_queries = int(np.searchsorted(data.query_ptr, _DOCUMENTS, side="right"))
@@ -283,7 +283,7 @@ def history_rows(history: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[s
         if math.isfinite(entry.get(measure, math.nan))
     ]
     if not rows:
-        raise InputError("the history has no measure and no loss to draw")
+        raise InputError("the history has no measure or loss: give the history_ of a ranker")
     return across, rows
 
 
@@ -331,7 +331,7 @@ def spread(labels: list[dict[str, Any]], gap: float) -> None:
 
 
 def brief(value: Any, digits: int = 5) -> float | None:
-    """Round to some digits; what is not finite is None, since JSON knows no NaN.
+    """Return a rounded number; None if it is not finite, since JSON has no NaN.
 
     >>> brief(0.123456789), brief(float("nan")), brief(3)
     (0.12346, None, 3.0)
@@ -341,7 +341,7 @@ def brief(value: Any, digits: int = 5) -> float | None:
 
 
 def numbers(values: Iterable[Any], digits: int = 5) -> list[float | None]:
-    """Round all of them."""
+    """Return rounded numbers."""
     return [brief(value, digits) for value in values]
 
 
@@ -360,7 +360,7 @@ def summary(values: FloatArray) -> list[float | None]:
 
 
 def numeric_rows(**columns: Any) -> list[dict[str, Any]]:
-    """Return rows from columns of numbers; those along an axis of values keep their digits.
+    """Return rows from columns of numbers; columns of ``ALONG`` have all digits, others five.
 
     >>> numeric_rows(x=[1.7e9 + 1.25, 2.0], added=[0.123456, float("nan")])
     [{'x': 1700000001.25, 'added': 0.12346}, {'x': 2.0, 'added': None}]

@@ -1,4 +1,4 @@
-"""Charts of the terms that are no curves: look-up tables as bars, surfaces as heat maps."""
+"""Charts of other terms than curves: look-up tables as bars, surfaces as heat maps."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ MOST_LEVELS = 12
 
 
 def level_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[str, Any]]:
-    """Return what a chart of each category shows, the largest differences first.
+    """Return the contents of a chart for each category, the largest differences first.
 
     Returns
     -------
     list of dict
         ``index``, ``feature``, its ``n_levels``, and ``rows``: at most ``MOST_LEVELS`` levels,
-        those of most documents, with what each ``adds`` less the mean, and its ``share`` of the
+        those of most documents, with what each ``adds`` minus the mean, and its ``share`` of the
         documents.
     """
     tables = {at: one for at, one in model.curves.items() if isinstance(one, Levels)}
@@ -72,7 +72,7 @@ def level_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[
 
 
 def one_table(part: Mapping[str, Any], width: int | str = 190, suffix: str = "") -> Any:
-    """Draw a look-up table: a bar per level."""
+    """Return a chart of a look-up table, with one bar per level."""
     x = alt.X("adds:Q", title=None, axis=alt.Axis(tickCount=4))
     tooltip = tips("level:N -", "adds:Q +.4~g", "share:Q .1% documents")
     bars = alt.Chart(inline(f"levels{suffix}", part["rows"]))
@@ -88,16 +88,16 @@ def one_table(part: Mapping[str, Any], width: int | str = 190, suffix: str = "")
 
 
 def surface_parts(model: Model, data: Any = None, *, most: int = 12) -> list[dict[str, Any]]:
-    """Return what a chart of each pair shows, the largest surface first.
+    """Return the contents of a chart for each pair, the largest surface first.
 
     Returns
     -------
     list of dict
         ``index`` and ``features``, both of two; ``feature``, the name of the pair; the ``ranges``
-        of the features; the normaliser after which they are ``scaled`` or None; ``missing``, what
-        the pair adds where the first, the second or both are; ``cells`` with what the ``pair`` and
-        the ``curves`` of its features add, each less its mean over the documents, and the ``share``
-        of the documents.
+        of the features; the normaliser after which they are ``scaled`` or None; ``missing``, the
+        contributions where the first, the second or both are missing; ``cells`` with the
+        contributions of the ``pair`` and of the ``curves`` of its features, each minus its mean
+        over the documents, and the ``share`` of the documents.
     """
     drawn = in_units_of_data(model)
     seen = {} if data is None or not drawn.surfaces else columns_seen(drawn, some_documents(data))
@@ -141,9 +141,9 @@ def _pair_part(
 def surface_panels(
     part: Mapping[str, Any], width: int | str = 190, suffix: str = ""
 ) -> dict[str, Any]:
-    """Draw a surface as a heat map, and what the curves of its features add as another, by title.
+    """Return heat maps of a surface and of the sum of its features' curves, by title.
 
-    Dots are documents: the larger, the more of them.
+    Dots are documents; their size is the number of documents.
     """
     cells = part["cells"]
     far = max(abs(cell[kind] or 0.0) for cell in cells for kind in ("pair", "curves")) or 1.0
@@ -162,7 +162,7 @@ def surface_panels(
             {key: cell[key] for key in ("x", "y", "share")} | {"adds": cell[kind]} for cell in cells
         ]
         base = alt.Chart().transform_calculate(
-            # beyond the next cell's beginning: no seams
+            # cells overlap, which hides seams
             **{f"{at}2": f"datum.{at} + {1.05 * step!r}" for at, step in steps.items()},
             **{f"{at}_mid": f"datum.{at} + {step / 2!r}" for at, step in steps.items()},
         )

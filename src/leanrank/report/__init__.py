@@ -1,4 +1,4 @@
-"""The report: one HTML file that shows a study, its models and its data."""
+"""Reports: one HTML file about a study, its models and its data."""
 
 from leanrank._lazy import attach
 

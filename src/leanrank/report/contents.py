@@ -1,4 +1,4 @@
-"""The contents of a report, as plain values for the page's script."""
+"""The contents of a report, as plain values for the script of the page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from leanrank.selection.study import Study
 from leanrank.selection.tuning import with_columns_of
 
 MOST_MODELS, MOST_QUERIES = 40, 2000
-"""The front and the queries are thinned out evenly beyond these."""
+"""Largest numbers of models of the front and of queries; of more, evenly spaced ones are shown."""
 
 LISTED_FEATURES = 60
 MOST_GROUPS = 8
@@ -57,11 +57,11 @@ def write_report(
     command: str | None = None,
     files: Mapping[str, str] | None = None,
 ) -> None:
-    """Write what a study found as one HTML file that opens from disk.
+    """Write a study as one HTML file that opens from disk.
 
-    It shows the chosen model against baselines, the accuracy-sparsity front to choose another model
-    from, coefficient paths, features, single queries with the parts of their scores, and problems
-    of the data. It loads nothing from a network, and every name in it is shown as text.
+    It compares the chosen model with baselines, and shows the accuracy-sparsity front with its
+    models, coefficient paths, features, single queries with the contributions to their scores, and
+    problems of the data. It loads nothing from a network, and shows every name as text.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def write_report(
         Held-out data on which the models of the front and the baselines are measured.
     title : str, optional
     command : str, optional
-        The command that made the page, for its foot.
+        The command that made the page, shown at its end.
     files : mapping of str to str, optional
-        The file of each part of the data: "training", "validation", "test".
+        The files of "training", "validation" and "test" data.
     """
     page = make_page(report_contents(study, test=test, title=title, command=command, files=files))
     with atomic_write(path) as stream:
@@ -147,7 +147,7 @@ def report_contents(
             for name, each in baselines.items()
             if measure in each
         ],
-        # those that count, and those whose documents all have one label
+        # queries that count, and queries whose documents all have one label
         "n_queries": {
             key: [int(np.sum(~np.isnan(each))), int(np.sum(np.isnan(each)))]
             for key, each in judging.items()
@@ -169,7 +169,7 @@ def report_contents(
 
 
 def _shown_models(study: Study) -> list[Candidate]:
-    """Return the front, thinned out if it is long, with the chosen model among it."""
+    """Return the front with the chosen model; of a long front, evenly spaced models."""
     models = front_models(study)
     at = next(at for at, one in enumerate(models) if one is study.chosen)
     if len(models) <= MOST_MODELS:
@@ -178,7 +178,7 @@ def _shown_models(study: Study) -> list[Candidate]:
 
 
 def _spread(n: int, most: int) -> IntArray:
-    """Return all positions, or some evenly from many."""
+    """Return all positions, or ``most`` evenly spaced ones."""
     return np.arange(n) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
@@ -203,7 +203,7 @@ def _model_entry(
 
 
 def _terms(one: Candidate, study: Study, densities: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the charts of the terms of a model, the densities apart: models share those."""
+    """Return the charts of the terms of a model; densities, which models share, go apart."""
     if one.model.is_linear:
         return None
     draws = study.draws if one is study.chosen else ()
@@ -260,7 +260,7 @@ def _sizes_and_levels(data: RankingData) -> dict[str, Any]:
 
 
 def _stability(study: Study) -> dict[str, Any] | None:
-    """Summarise which features were selected again on subsamples."""
+    """Return how often subsamples select the same features."""
     result = study.stability
     if result is None:
         return None
@@ -308,7 +308,7 @@ def _charts(
 
 
 def _empty_curve() -> Any:
-    """Return the chart of one curve; the page fills it for each feature."""
+    """Return an empty chart of a curve, which the page fills for each feature."""
     names = ("low_x", "high_x", "low_y", "high_y", "room")
     *ends, width = [alt.expr(name) for name in (*names[:4], "width - room")]
     rows: dict[str, Any] = {name: [] for name in LAYERS}
@@ -318,7 +318,7 @@ def _empty_curve() -> Any:
 
 
 def _spec(chart: Any) -> dict[str, Any]:
-    """Return a chart without colours: the page sets those, light or dark."""
+    """Return a chart without colours, which the page sets, light or dark."""
     spec = dict(chart.to_dict())
     spec.pop("config", None)
     return spec

@@ -17,9 +17,9 @@ from leanrank.rankers.surfaces import constant_in_queries
 NEAR_PERFECT = 0.95
 """Share of the way from a random to a perfect order at which a single feature is suspicious."""
 
-_LOOKED_AT = 12  # features, those most correlated with the labels
-_QUERIES = 2000  # that single features are measured on: seconds, whatever the size of the data
-_IDLE = 0.2  # share of the queries without information, from which that is said
+_MOST_CHECKED = 12  # features, those most correlated with the labels
+_QUERIES = 2000  # on which single features are measured, so that large data take seconds
+_MANY_IDLE = 0.2  # share of queries with a single label that is reported
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Finding:
     ----------
     kind : {"leak", "overlap", "constant", "idle"}
     title, text : str
-        One line, and what it means.
+        One line, and its meaning.
     features : tuple of int
-        The features that it is about.
+        The features with the problem.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def grave(self) -> bool:
-        """Whether results may be wrong because of it."""
+        """Whether the problem can make results wrong."""
         return self.kind in ("leak", "overlap")
 
 
@@ -55,7 +55,7 @@ def check_data(
     ----------
     training, validation : RankingData
     measure : str
-        By which single features are judged.
+        The measure of single features.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def check_data(
 
 
 def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
-    """Features that alone rank almost perfectly are usually made from the labels."""
+    """Yield features that alone rank almost perfectly: often they are made from the labels."""
     judge = Judge(measure)
     some = data.queries[np.flatnonzero(data.informative)[:_QUERIES]]
     if some.n_queries < 10 or better_sign(measure) < 0:
@@ -89,9 +89,9 @@ def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
     def value(scores: FloatArray) -> float:
         return mean_of(next(iter(judge.per_query(some, scores).values())))
 
-    chance = value(np.zeros(len(some)))  # ties averaged: the mean over all orders
+    chance = value(np.zeros(len(some)))  # the mean over all orders
     correlation = _correlations(some)
-    for at in np.argsort(-np.abs(correlation), kind="stable")[:_LOOKED_AT].tolist():
+    for at in np.argsort(-np.abs(correlation), kind="stable")[:_MOST_CHECKED].tolist():
         column = column_values(some.X, at) * np.sign(correlation[at])
         if correlation[at] == 0 or chance >= 1 or not np.isfinite(column).all():
             continue
@@ -99,10 +99,10 @@ def _leaks(data: RankingData, measure: str) -> Iterator[Finding]:
         if alone - chance >= NEAR_PERFECT * (1 - chance):
             yield Finding(
                 "leak",
-                f"{feature_name(at, data.feature_names)} may give the labels away",
-                f"Alone it ranks with {measure} {alone:.4f}, where a random order reaches "
-                f"{chance:.4f}. A feature this good is often made from the judgements, or from "
-                "what happened after the ranking: make sure that it is known beforehand.",
+                f"{feature_name(at, data.feature_names)} may reveal the labels",
+                f"The feature alone has {measure} {alone:.4f}; a random order has {chance:.4f}. "
+                "Such a feature is often made from the judgments, or from events after the "
+                "ranking: make sure that it is known before.",
                 (at,),
             )
 
@@ -115,28 +115,28 @@ def _overlap(training: RankingData, validation: RankingData | None) -> Iterator[
             "overlap",
             f"{shared:,} query ids are in the training and in the validation part",
             f"These are {shared / len(own):.0%} of the validation queries. If they are "
-            "the same queries, validation measures what was memorised: split by query.",
+            "the same queries, validation measures memory: split by query.",
         )
 
 
 def _constants(data: RankingData) -> Iterator[Finding]:
-    places = np.flatnonzero(_constant_features(data)).tolist()
-    if places:
-        names = [feature_name(at, data.feature_names) for at in places[:8]]
-        shown = ", ".join(names + ["…"] * (len(places) > 8))
+    constant = np.flatnonzero(_constant_features(data)).tolist()
+    if constant:
+        names = [feature_name(at, data.feature_names) for at in constant[:8]]
+        shown = ", ".join(names + ["…"] * (len(constant) > 8))
         yield Finding(
             "constant",
-            f"{counted(len(places), 'feature')} cannot rank anything",
-            f"Within every query all documents have the same value: {shown}. This costs time and "
-            "can be left out.",
-            tuple(places),
+            f"{counted(len(constant), 'feature')} cannot rank anything",
+            f"Within every query all documents have the same value: {shown}. Leave them out to "
+            "save time.",
+            tuple(constant),
         )
 
 
 def _idle(data: RankingData | None, part: str) -> Iterator[Finding]:
     idle = 0 if data is None else int(data.n_queries - data.informative.sum())
-    if data is not None and idle and idle >= _IDLE * data.n_queries:
-        effect = "They teach nothing" if part == "training" else "They cannot tell models apart"
+    if data is not None and idle and idle >= _MANY_IDLE * data.n_queries:
+        effect = "They do not train" if part == "training" else "They do not distinguish models"
         yield Finding(
             "idle",
             f"{idle:,} of {data.n_queries:,} {part} queries have a single label (ignored)",
@@ -146,7 +146,7 @@ def _idle(data: RankingData | None, part: str) -> Iterator[Finding]:
 
 
 def _correlations(data: RankingData) -> FloatArray:
-    """Correlate every feature with the labels within queries; 0 where a feature is constant."""
+    """Return the correlation of every feature with the labels within queries, 0 if constant."""
     sizes = np.diff(data.query_ptr)
     n, q = len(data), data.n_queries
     groups = csr_array((np.ones(n), np.arange(n), data.query_ptr), shape=(q, n))

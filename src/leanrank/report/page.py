@@ -1,4 +1,4 @@
-"""Two kinds of pages: one with a script and its charts, and one without, of text and SVG."""
+"""HTML pages: one kind with a script and charts, one without a script, of text and SVG."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
 
 
 def make_page(contents: Mapping[str, Any]) -> str:
-    """Write contents as an HTML page.
+    """Return contents as an HTML page.
 
-    The page forbids itself every connection and every script but its own three, which are named by
-    their hashes: a name that looks like HTML is shown as text and cannot run.
+    The policy of the page forbids every connection and all scripts except its own, which are listed
+    by hash: a name that looks like HTML is shown as text and cannot run.
     """
     library = f'"use strict";(function(){{{chart_library()}}})();'
     script = asset("page.js")
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-        # the charts' library compiles expressions; they come from our own code only
+        # the chart library compiles expressions, which are all from this package
         f"form-action 'none'; script-src 'unsafe-eval' {_hash(library)} {_hash(script)}"
     )
     parts = {
@@ -46,19 +46,19 @@ def make_page(contents: Mapping[str, Any]) -> str:
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Put parts into a template in one pass: a part is never searched again."""
+    """Return a template with its parts, in one pass: parts are not searched again."""
     return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], asset(template))
 
 
 def embed_json(value: Any) -> str:
-    r"""Write JSON that cannot end the script element around it.
+    r"""Return JSON that cannot end the script element around it.
 
     >>> embed_json({"name": "</script>"})
     '{"name":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     text = text.translate(_UNSAFE)
-    return text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate is no text
+    return text.encode("utf-8", "replace").decode("utf-8")  # drops lone surrogates
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +69,7 @@ def chart_library() -> str:
     known = converter.get_vegalite_versions()
     version = wanted if wanted in known else known[-1]
     library: str = converter.javascript_bundle(vl_version=version)
-    # inside a string, the only place for it, the escape means the same
+    # it occurs only in strings, where the escape means the same
     return re.sub("</(script)", r"<\\/\1", library, flags=re.IGNORECASE)
 
 
@@ -111,9 +111,9 @@ def today() -> str:
 
 
 def figures_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of figures as HTML: texts are escaped, the first cell of a row names it.
+    """Return a table of numbers as HTML: texts are escaped, the first cell of a row is its head.
 
-    On a narrow page a row is a block of lines, each figure beside the head of its column.
+    On a narrow page, each row is a block of lines with the heads of the columns.
     """
     first, *others = map(escape, heads)
     head = "".join(f'<th scope="col">{text}</th>' for text in (first, *others))

@@ -1,4 +1,4 @@
-"""Queries of a report in detail: their documents, and the parts of their scores."""
+"""Queries of a report in detail: their documents, and the contributions to their scores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from leanrank.plots.parts import brief, columns_seen, numbers
 from leanrank.selection.study import Study
 
 TOP = 10
-"""Documents of a query that are listed."""
+"""Number of listed documents of a query."""
 
 EXACT = 17
-"""Digits of feature values and cuts: a value must fall on the right side of every threshold."""
+"""Digits of feature values and cuts, so that rounding moves no value across a threshold."""
 
 MOST_LOOKED_INTO, MOST_CELLS = 120, 90_000
-"""Queries, and values of features: half a megabyte, or three times that with all digits."""
+"""Largest numbers of queries and of feature values: half a megabyte, or three with all digits."""
 
 
 def query_details(
@@ -35,15 +35,14 @@ def query_details(
 ) -> dict[str, Any]:
     """Return the documents of some queries, their features, and each model's scores and ranks.
 
-    A model's contributions are computed on the page, from feature values and weights: they would be
-    too many to write down. Its order of the documents is written down, since rounded values might
-    not give the same.
+    The page computes the contributions from feature values and weights, since storing them takes
+    too much space. The order of the documents is stored, since rounded values could change it.
 
     Returns
     -------
     dict
-        ``details``: one entry per query shown; ``columns``: the features that some model uses;
-        ``scoring``: one entry per model.
+        ``details``: one entry per query; ``columns``: the features of all models; ``scoring``: one
+        entry per model.
     """
     data = study.validation
     models = [in_units_of_data(model) for model in models]  # as the charts show them
@@ -98,7 +97,7 @@ def query_details(
 def _most_telling(
     study: Study, queries: IntArray, baselines: Mapping[str, Mapping[str, FloatArray]]
 ) -> list[int]:
-    """Order queries by how much the chosen model differs from the first baseline, both ways."""
+    """Return queries by the difference of the chosen model from the first baseline, both ways."""
     values = study.chosen.values[study.measure]
     other = next((each[study.measure] for each in baselines.values()), np.zeros(len(values)))
     gaps = (values - other)[queries]
@@ -115,7 +114,7 @@ def _orders(scores: FloatArray, query_ptr: IntArray) -> list[IntArray]:
 
 
 def _feature_values(models: Sequence[Model], data: RankingData, columns: IntArray) -> FloatArray:
-    """Return features as models of one normaliser see them; NaN where one is missing."""
+    """Return the normalised features of models with one normaliser; NaN where missing."""
     curves = {at: curve for model in models for at, curve in model.curves.items()}
     every = {at: curves.get(at, Line(1.0)) for at in columns.tolist()}
     seen = columns_seen(models[0].replace(curves=every, surfaces={}), data)
@@ -123,7 +122,7 @@ def _feature_values(models: Sequence[Model], data: RankingData, columns: IntArra
 
 
 def _scoring(model: Model, union: IntArray) -> list[dict[str, Any]]:
-    """Return each term as the page computes it, with the places of its features."""
+    """Return each term for the page, with the positions of its features."""
     parts = []
     for features, term in model.terms.items():
         values: dict[str, Any] = {"at": np.searchsorted(union, features).tolist()}

@@ -1,4 +1,4 @@
-"""Studies for a report: of an existing model, with baselines, paths, stability and bands."""
+"""Studies for reports: of an existing model, with baselines, paths, stability and bands."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from leanrank.selection.study import Study
 from leanrank.selection.systems import fit_system
 
 BASELINES = {"bestfeature": "best feature", "rankrls": "RankRLS, all features"}
-"""Baselines that every model should beat, with the names that are shown."""
+"""Baselines that every model should beat, with their names in the report."""
 
 LEAST_POINTS = 3
-"""Least number of strengths at which the candidates of a search are drawn as a path."""
+"""Fewest strengths of candidates that are drawn as a path."""
 
 
 def study_of_model(
@@ -51,11 +51,11 @@ def study_of_model(
     model : Model
         Such as ``ranker.to_model()`` or ``load_model(path)`` gives.
     training : RankingData
-        What the model was fitted to; the baselines are fitted to it as well.
+        The training data of the model, to which the baselines are fitted as well.
     validation : RankingData
     measure, convention : str
     measures : sequence of str
-        What else to measure.
+        Other measures.
     costs : array-like or dict by feature, optional
     history : list of dict, optional
         A learning curve.
@@ -72,7 +72,7 @@ def study_of_model(
     if model.n_nonzero == 0:
         raise InputError("the model uses no feature: there is nothing to report")
     _check_names(model, training)
-    # rankers see features as the model does: baselines and stability are then about the same
+    # baselines and refits use the normalised features of the model
     normalizer = None if model.normalizer is None else normalizer_from_dict(model.normalizer)
     names = tuple(dict.fromkeys([measure, *measures]))
     split = Split(training, validation, measure, convention, normalizer=normalizer)
@@ -99,11 +99,11 @@ def study_of_model(
 
 
 def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None = None) -> Study:
-    """Add how often subsamples of the training queries choose each feature.
+    """Return the study with the share of subsamples of training queries that choose each feature.
 
     The chosen model's ranker is fitted again with its parameters. The study is returned unchanged
-    if that does not give about the same features on all training queries (a model made by hand, or
-    fitted to features chosen otherwise), or if half of the queries are too few.
+    if a fit to all training queries does not give about the same features (as for a model made by
+    hand, or fitted to selected features), or if half of the queries are too few.
     """
     from leanrank.selection.subsampling import stability
 
@@ -112,11 +112,11 @@ def with_stability(study: Study, *, n_subsamples: int = 20, n_jobs: int | None =
 
 
 def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) -> Study:
-    """Add models of queries drawn again, for bands around the curves of the chosen model.
+    """Return the study with models of bootstrap samples, for bands around the chosen curves.
 
-    The features are those of the model: a band is about the curves, not about their choice. The
-    study is returned unchanged if the model has no curves but lines, or if its ranker and
-    parameters do not give it again.
+    The features are those of the model: a band shows the uncertainty of curves, not of their
+    choice. The study is returned unchanged if all curves are lines, or if a refit does not
+    reproduce the model.
     """
     from leanrank.selection.subsampling import bootstrap_models
 
@@ -131,9 +131,9 @@ def with_bands(study: Study, *, n_draws: int = 20, n_jobs: int | None = None) ->
 
 
 def _refitted(study: Study, refit: Callable[[Any, RankingData], Any], **given: Any) -> Any:
-    """Fit the chosen model's ranker to other queries; None if it does not give the model again.
+    """Return the result of ``refit`` for the chosen model's ranker; None if it cannot reproduce it.
 
-    ``given`` are parameters for it, where it has them and they were not set.
+    ``given`` are parameters of the ranker, for those that were not set.
     """
     ranker = _ranker_of(study.chosen)
     if ranker is None:
@@ -153,14 +153,14 @@ def _refitted(study: Study, refit: Callable[[Any, RankingData], Any], **given: A
 
 
 def with_path(study: Study, *, n_alphas: int = 30) -> Study:
-    """Add the models of the chosen one's ranker at other strengths, to choose from.
+    """Return the study with models of the chosen ranker at other strengths.
 
     A study whose ranker has no path, or whose path has no start, is returned unchanged.
     """
     ranker, chosen, split = _ranker_of(study.chosen), study.chosen, study.split
     follow = getattr(ranker, "path", None)
     if follow is None or "n_alphas" not in inspect.signature(follow).parameters:
-        return study  # nothing enters one by one along a ridge
+        return study  # along a ridge path, all features are always used
     found = list(study.candidates)
     try:
         with warnings.catch_warnings():
@@ -192,19 +192,22 @@ def _ranker_of(one: Candidate) -> Any:
 
 
 def _about_the_same(first: IntArray, second: IntArray) -> bool:
-    """Return whether two models share most of their features; solvers differ in the last ones."""
+    """Return whether two models share at least 80% of their features."""
     return len(np.intersect1d(first, second)) >= 0.8 * len(np.union1d(first, second))
 
 
 def _check_names(model: Model, data: RankingData) -> None:
     if model.n_features != data.n_features:
         raise InputError(
-            f"the model has {model.n_features} features, the data {data.n_features}: give the data "
-            "that it was fitted to"
+            f"the model has {model.n_features} features but the data have {data.n_features}: give "
+            "its training data"
         )
     both = model.feature_names is not None and data.feature_names is not None
     if both and model.feature_names != data.feature_names:
-        raise InputError("the data name or order their features otherwise than the model does")
+        raise InputError(
+            "the features of the data have other names or another order: give the "
+            "training data of the model"
+        )
 
 
 def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +225,7 @@ def _telling(algorithm: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def measure_baselines(split: Split, measures: Sequence[str]) -> dict[str, dict[str, FloatArray]]:
     """Return the measures of the baselines on the validation part.
 
-    Where that is the training part itself, every query is judged by baselines that were fitted
+    If that is the training part itself, every query is measured with baselines that were fitted
     without it, as the models are.
     """
     data, models = split.validation, fit_baselines(split)
@@ -253,7 +256,7 @@ def fit_baselines(split: Split) -> dict[str, Any]:
 
 
 def known_path(study: Study) -> Path | None:
-    """Return the path of those candidates that lie on the chosen one's; None if they are few."""
+    """Return the path of the candidates that differ from the chosen one in strength, or None."""
     points: dict[float, Candidate] = {}
     for one in study.candidates:
         if is_on_path(one, study.chosen):
@@ -270,9 +273,9 @@ def known_path(study: Study) -> Path | None:
 
 
 def is_on_path(one: Candidate, chosen: Candidate) -> bool:
-    """Return whether a model differs from the chosen one in its strength only.
+    """Return whether a candidate differs from the chosen one only in its strength.
 
-    One that was fitted to some of the features only has a name of its own.
+    A candidate that was fitted to selected features has another name.
     """
     plain = one.name == describe(one.algorithm, one.parameters)
     same = {**chosen.parameters, "alpha": one.parameters.get("alpha")} == one.parameters

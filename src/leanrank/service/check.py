@@ -1,6 +1,6 @@
-"""Is a model still right for today's documents: its features, its measures, its objective.
+"""Checking whether a model is still right for today's documents: features, measures, objective.
 
-Measures and the gain of a refit have half of the chance of a false alarm that features have, each.
+The probability of a false alarm is half that of features for measures, and for the gain of a refit.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from leanrank.service.explain import documents_for, estimated_clicks, judged_row
 from leanrank.service.refit import Bound, Today, refit_bound
 
 MIN_GAIN = 0.005
-"""Share of the loss that a refit must gain to be worth it."""
+"""Least gain of a useful refit, as a share of the loss."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A measure when the model was trained and today; ``p`` is one-sided, None without a test."""
+    """A measure at the time of training and today; ``p`` is one-sided, None without a test."""
 
     then: float | None
     then_error: float | None
@@ -42,7 +42,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Gain:
-    """What a refit gains on queries that it has not seen, as a share of the loss."""
+    """The gain of a refit on held-out queries, as a share of the loss."""
 
     value: float
     low: float
@@ -51,7 +51,7 @@ class Gain:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """Whether a model is still right.
+    """The result of checking whether a model is still right.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Check:
     held_out : Gain or None
         Only if the bound is above ``MIN_GAIN``.
     notes : list of str
-        What could not be checked, and why.
+        Sentences on what could not be checked, and why.
     threshold : float
-        Standard errors from which a figure counts as different.
+        Standard errors above which a figure counts as different.
     """
 
     model: Model
@@ -83,7 +83,7 @@ class Check:
 
     @property
     def alarms(self) -> list[str]:
-        """What calls for action, one sentence each; empty if the model is still right."""
+        """Sentences on what needs action; empty if the model is still right."""
         found = [each.text for each in self.findings]
         for name, one in self.measures.items():
             if one.p is not None and one.p < LEVEL / 2:
@@ -100,19 +100,19 @@ class Check:
 
     @property
     def needs_refit(self) -> bool:
-        """Whether a refit helps on queries that it has not seen."""
+        """Whether a refit helps on held-out queries."""
         return self.held_out is not None and self.held_out.low > 0 < self.held_out.value - MIN_GAIN
 
     @property
     def _advice(self) -> str:
-        """What to do about a refit: what broke must not be learned."""
+        """Advice on a refit: broken features must be repaired before."""
         if not self.needs_refit:
             return "no need"
         return "mend the features first" if self.findings else "learn again"
 
     @property
     def refit_text(self) -> str:
-        """What the certificate says, as a sentence; empty without labels."""
+        """A sentence on the bound and the gain of a refit; empty without labels."""
         if self.bound is None:
             return ""
         says = f"a refit can gain at most {self.bound.gain:.2%} of the loss"
@@ -124,7 +124,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """One sentence for the person who decides."""
+        """The result in one sentence."""
         if not self.alarms:
             fine = "nothing wrong in what could be checked" if self.notes else "still right"
             return fine + f"; {self.refit_text}" * bool(self.refit_text)
@@ -180,13 +180,14 @@ def check(
     model : Model or fitted ranker
         With the summary of its training documents.
     data : RankingData, ClickLog, array or data frame
-        Today's documents. With labels, measures and the gain of a refit are checked as well. Of a
-        ClickLog, labels are clicks per expected look; with propensities it gives expected clicks.
+        Today's documents. With labels, measures and the gain of a refit are checked as well. The
+        labels of a ClickLog are clicks per expected examination; with propensities, expected clicks
+        are estimated.
     y, qid : array-like, optional
         Labels and queries of an array or frame.
     measures : str or sequence of str
     random_state : int, default=0
-        Seed of the queries that are drawn again.
+        Seed of the bootstrap.
     n_jobs : int, optional
     **policy
         For ``leanrank.online.evaluate_policy``.
@@ -244,9 +245,9 @@ def check(
 
 
 def held_out_gain(today: Today, seed: int = 0) -> Gain:
-    """Measure what a refit gains on queries that it has not seen: each half by the other.
+    """Return the gain of a refit on held-out queries: each half is refitted for the other.
 
-    The interval is that of queries drawn again, at twice ``LEVEL / 2``.
+    The interval is a bootstrap interval over queries, from quantile ``LEVEL / 2`` to 1 minus that.
     """
     informative = np.flatnonzero(today.plan.scale > 0)
     rng = np.random.default_rng(seed)
@@ -275,26 +276,26 @@ def _only(data: RankingData, rows: Any) -> RankingData:
 def _measures(
     model: Model, data: RankingData, measures: Any, *, clicked: bool
 ) -> dict[str, Measured]:
-    """Measure today's documents beside what was measured when the model was trained.
+    """Return the measures of today's documents with those of the training of the model.
 
-    Clicks and judgments are not compared: they are other labels.
+    Measures of clicks and of judgments are not compared.
     """
     training = model.provenance.get("training") or {}
-    row, told = training.get("held_out") or {}, model.provenance.get("measures") or {}
+    row, known = training.get("held_out") or {}, model.provenance.get("measures") or {}
     if clicked != bool(training.get("clicks")):
-        row = told = {}
+        row = known = {}
     found = evaluate(data, model.predict(data), measures=measures)
     out = {}
     for name, values in found.per_query.items():
         values = values[~np.isnan(values)]
         now, error = float(values.mean()), float(values.std() / np.sqrt(max(len(values) - 1, 1)))
-        held_out, validation = row.get(name), (told.get("validation") or {}).get(name)
+        held_out, validation = row.get(name), (known.get("validation") or {}).get(name)
         then = held_out if validation is None else validation
         then_error = row.get(f"{name}_error") if validation is None else error
         p = None
         if then is not None and then_error is not None and len(values) >= FEWEST_QUERIES:
             p = float(norm.cdf(better_sign(name) * (now - then) / np.hypot(error, then_error)))
         elif then is None:
-            then = (told.get("training") or {}).get(name)
+            then = (known.get("training") or {}).get(name)
         out[name] = Measured(then, None if p is None else then_error, now, error, p)
     return out

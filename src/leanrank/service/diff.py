@@ -1,4 +1,4 @@
-"""What would change if a new model took the place of an old one."""
+"""Comparing a new model with the old one that it would replace."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from leanrank.service.explain import documents_for, estimated_clicks, judged_row
 _GATE = re.compile(r"\s*(\S+?)\s*([<>])\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)\s*(%?)\s*", re.I)
 _SHARES = ("changed", "replaced")
 OTHER_GATES = (*_SHARES, "overlap", "clicks")
-"""What a gate may look at beside measures."""
+"""Quantities of gates other than measures."""
 
 
 @dataclass(frozen=True)
 class TermChange:
-    """A term in both models.
+    """A term of either model.
 
     Attributes
     ----------
     name : str
     old, new : float or None
-        Its weight or height; None where a model does not have it.
+        Its weight or height; None in a model without the term.
     old_share, new_share : float
         Share of the variance of the model's scores within queries.
     change_share : float
@@ -65,9 +65,9 @@ class QueryChange:
     overlap : float
         Rank-biased overlap of the two rankings.
     documents : list of dict
-        Those among the first k of either: ``document``, ``old`` and ``new`` rank, ``label`` or
-        None, ``rise`` of the score relative to the mean of these documents, and ``terms``: what
-        each term adds to that, largest magnitude first.
+        The first k of either ranking: ``document``, ``old`` and ``new`` rank, ``label`` or None,
+        ``rise`` of the score relative to the mean of these documents, and ``terms``: the
+        contribution of each term to the rise, largest magnitude first.
     """
 
     query: Any
@@ -77,7 +77,7 @@ class QueryChange:
 
 @dataclass(frozen=True, repr=False)
 class Diff:
-    """What a new model changes, on the documents of a data set.
+    """The differences of a new model from an old one, on the documents of a data set.
 
     Scores of the two models are compared in units of their standard deviation within queries, which
     changes no ranking.
@@ -87,19 +87,19 @@ class Diff:
     old, new : Model
     data : RankingData
     measures : dict of str to Comparison
-        New less old; empty without labels. Of a click log, clicks per list by each estimator.
+        New minus old; empty without labels. For a click log, clicks per list by each estimator.
     clicked : bool
         Whether the documents are those of a click log.
     ranks : array of shape (2, documents)
-        By the old and by the new model, from 1 within a query.
+        Ranks by the old and by the new model, from 1 within a query.
     overlap : array
         Rank-biased overlap of each query.
     terms : list of TermChange
-        Those that change scores most first.
+        Those with the largest change of scores first.
     queries : list of QueryChange
         Those with the least overlap first.
     k : int
-        Documents at the top that count.
+        Number of top documents that count.
     spreads : pair of float
         Standard deviations of the scores of the old and of the new model.
     notes : list of str
@@ -120,11 +120,11 @@ class Diff:
     notes: list[str]
 
     def changed(self, k: int | None = None) -> float:
-        """Return the share of queries whose first k documents are not the same in order."""
+        """Return the share of queries whose first k documents or their order differ."""
         return float(np.mean(self._differs(k or self.k, in_order=True)))
 
     def replaced(self, k: int | None = None) -> float:
-        """Return the mean share of a query's first k documents that are not among them before."""
+        """Return the mean share of a query's first k documents that were not among them before."""
         return float(np.mean(self._differs(k or self.k, in_order=False)))
 
     def _differs(self, k: int, *, in_order: bool) -> FloatArray:
@@ -146,7 +146,7 @@ class Diff:
         if name in known:
             return known[name].difference
         others = ", ".join([*known, "changed@k", "replaced@k", "overlap"])
-        raise InputError(f"there is no {name!r} to go by: choose from {others}")
+        raise InputError(f"there is no {name!r} to compare: choose from {others}")
 
     def failures(self, gates: Sequence[str]) -> list[str]:
         """Return the gates that fail, such as ``"ndcg@10 < -0.005"`` or ``"changed@10 > 30%"``."""
@@ -160,7 +160,7 @@ class Diff:
 
     @property
     def verdict(self) -> str:
-        """One sentence for the person who decides."""
+        """The result in one sentence."""
         n = len(self.overlap)
         says = f"{self.changed():.1%} of {n:,} queries change among their first {self.k} documents"
         if not self.measures:
@@ -244,9 +244,9 @@ def diff(
     measures, convention
         As for ``leanrank.evaluate``.
     k : int, default=10
-        Documents at the top of a ranking that count.
+        Number of top documents that count.
     n_queries : int, default=10
-        Queries to show, those that change most.
+        Number of queries to show, those that change most.
     **policy
         For ``evaluate_policy``: ``assume``, ``discount``, ``clip``, …
 
@@ -298,7 +298,7 @@ def diff(
 
 
 def parse_gate(text: str) -> tuple[str, bool, float]:
-    """Return the number that a gate looks at, whether more of it fails, and the limit.
+    """Return the quantity of a gate, whether values above the limit fail, and the limit.
 
     >>> parse_gate("ndcg@10 < -0.005"), parse_gate("changed@10>30%")
     (('ndcg@10', False, -0.005), ('changed@10', True, 0.3))
@@ -306,13 +306,13 @@ def parse_gate(text: str) -> tuple[str, bool, float]:
     found = _GATE.fullmatch(text)
     if found is None:
         raise InputError(
-            f"{text!r} is no gate: write a name, < or >, and a number, such as 'ndcg@10 < -0.005'"
+            f"{text!r} is not a gate: write a name, < or >, and a number: 'ndcg@10 < -0.005'"
         )
     name, sign, limit, percent = found.groups()
     kind = name.partition("@")[0]
     if percent and kind not in _SHARES and name != "overlap":
         raise InputError(
-            f"{text!r}: a difference is no share: write it as a number, such as -0.005"
+            f"{text!r}: a difference is not a share: write it as a number, such as -0.005"
         )
     if kind not in OTHER_GATES:
         name = parse_measures(name)[0].name
@@ -357,7 +357,7 @@ def _spread(parts: Explanation) -> float:
 
 
 def _change(old: Explanation, new: Explanation, spreads: tuple[float, float]) -> Explanation:
-    """Return what each term adds to the change of the scores, in standard deviations."""
+    """Return the contribution of each term to the change of scores, in standard deviations."""
     names = tuple(dict.fromkeys((*old.features, *new.features)))
     parts = np.zeros((len(old), len(names)))
     for sign, each, spread in ((-1.0, old, spreads[0]), (1.0, new, spreads[1])):
@@ -377,7 +377,7 @@ def _queries(
     overlap: FloatArray,
     k: int,
 ) -> list[QueryChange]:
-    """Return the documents at the top of some queries, and which term moved each."""
+    """Return the top documents of some queries, with the terms that changed their ranks."""
     found = []
     for query in queries.tolist():
         begin, end = parts[0].query_ptr[query : query + 2].tolist()
@@ -407,7 +407,7 @@ def _queries(
 
 
 def largest_terms(terms: Mapping[str, float], most: int = 3) -> str:
-    """Return the terms that matter most for the move of a document, as text.
+    """Return the largest contributions to the change of a document, as text.
 
     >>> largest_terms({"bm25": 0.5, "age": -0.25, "spam": 0.0})
     'bm25 +0.50, age -0.25'

@@ -1,8 +1,8 @@
-"""Which features changed: today's figures beside the summary in the model file.
+"""Detecting changed features: today's figures compared with the summary in the model file.
 
-All figures of all features are one family of tests: the threshold is the quantile of the largest of
-them over queries drawn again, so that the chance of any false alarm is ``LEVEL``. Those that are
-significant and large are told.
+All figures of all features are one family of tests: the threshold is a quantile of the largest of
+them in a bootstrap over queries, so that the probability of any false alarm is ``LEVEL``. Findings
+are the significant and large differences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from leanrank.model import Levels, Model
 from leanrank.model.summary import FEWEST_QUERIES, OTHERS, Columns, Figures
 
 LEVEL = 0.02
-"""Chance of a false alarm among all features."""
+"""Probability of a false alarm among all features."""
 
 DRAWS, MOST_DRAWN = 1_000, 2_000
 UNITS = (10.0, 60.0, 100.0, 1000.0, 1024.0, 3600.0, 1e6)
@@ -30,7 +30,7 @@ _NEW_LEVELS = 0.005
 
 @dataclass(frozen=True)
 class Finding:
-    """What is different in a feature.
+    """A difference in a feature.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Finding:
 def changed_features(
     model: Model, data: RankingData, seed: int, notes: list[str]
 ) -> tuple[list[Finding], float]:
-    """Compare the features with the summary of the model."""
+    """Return the findings on the features of a model, and the threshold in standard errors."""
     if not model.summary:
         notes.append("the model file has no summary of its training data: train it again with one")
         return [], np.inf
@@ -92,25 +92,25 @@ def changed_features(
         if finding is not None:
             found[at] = finding, entry, part[0]
     if any(finding.kind != "agreement" for finding, _, _ in found.values()):
-        # a feature that changed changes the rest of the score for all others
+        # a changed feature changes the agreement of all others with the rest of the score
         found = {at: each for at, each in found.items() if each[0].kind != "agreement"}
-    told = [
+    named = [
         replace(finding, text=finding.text + _swapped(columns, at, list(found), entry, shares))
         for at, (finding, entry, shares) in found.items()
     ]
-    return sorted(told, key=lambda each: -abs(each.z)), threshold
+    return sorted(named, key=lambda each: -abs(each.z)), threshold
 
 
 def largest_by_chance(figures: list[Figures], then_error: FloatArray, seed: int) -> float:
     """Return the quantile 1 − ``LEVEL`` of the largest |z| if nothing has changed.
 
-    Queries are drawn again, and every draw is compared with its own standard error; the error of
-    the summary is added as normal noise.
+    Each bootstrap sample is compared with its own standard error; the error of the summary is added
+    as normal noise.
     """
     influence = np.concatenate([one.influence for one in figures], axis=1)
     errors = np.concatenate([one.errors for one in figures])
     rng = np.random.default_rng(seed)
-    if len(influence) > MOST_DRAWN:  # their own errors are larger, and so is what they are for
+    if len(influence) > MOST_DRAWN:  # rescale influences to all queries
         kept = rng.choice(len(influence), MOST_DRAWN, replace=False)
         influence = influence[kept] * np.sqrt(len(influence) / MOST_DRAWN)
         influence -= influence.mean(axis=0)
@@ -134,7 +134,7 @@ def _finding(
     figures: FloatArray,
     threshold: float,
 ) -> Finding | None:
-    """Describe the figure of a feature that differs most, if any differs enough."""
+    """Return a finding on the figure of a feature that differs most, if it differs enough."""
     then, now, z = figures
     kinds = ["share"] * (len(z) - len(OTHERS)) + list(OTHERS)
     gaps, beyond = kinds.index("missing"), kinds.index("beyond")
@@ -143,7 +143,7 @@ def _finding(
     wrong = (np.abs(z) > threshold) & (np.abs(change) >= [_LARGE[kind] for kind in kinds])
     if category:
         wrong[beyond] = change[beyond] > _NEW_LEVELS
-    wrong[[gaps, beyond]] &= change[[gaps, beyond]] > 0  # fewer gaps or outliers are no harm
+    wrong[[gaps, beyond]] &= change[[gaps, beyond]] > 0  # fewer gaps or outliers are fine
     if not wrong.any():
         return None
     at = int(np.argmax(np.where(wrong, np.abs(z), -1.0)))
@@ -198,7 +198,7 @@ def _distance(x: FloatArray, entry: Mapping[str, Any], then: FloatArray) -> floa
 
 
 def _unit(x: FloatArray, entry: Mapping[str, Any], then: FloatArray) -> str:
-    """Recognise a factor between the values and the summary."""
+    """Return a text on a factor between the values and the summary, if there is one."""
     plain = _distance(x, entry, then)
     factors = {f"{unit:g} times": unit for unit in UNITS}
     factors |= {f"1/{unit:g}": 1.0 / unit for unit in UNITS}
@@ -208,14 +208,14 @@ def _unit(x: FloatArray, entry: Mapping[str, Any], then: FloatArray) -> str:
         return ""
     for one, other in (("1000 times", "1024 times"), ("1/1000", "1/1024")):
         if best in (one, other) and abs(found[one] - found[other]) < 0.05:
-            return f"{one} or {other}"  # too near to be told apart by shares
+            return f"{one} or {other}"  # too close to distinguish by shares
     return best
 
 
 def _swapped(
     columns: Columns, feature: int, changed: list[int], entry: Mapping[str, Any], then: FloatArray
 ) -> str:
-    """Name the changed column that looks as this one did."""
+    """Return a text on the changed column that has this one's former distribution, if any."""
     if len(entry.get("cuts", ())) < 3:
         return ""
     plain = _distance(columns.values[feature], entry, then)

@@ -1,22 +1,22 @@
-"""Judgments that are not certain: how far judges agree, and the gains to expect of documents.
+"""Uncertain judgments: the agreement of judges, and the expected gains of documents.
 
 Several people, or language models, rate the same documents and disagree. Dawid and Skene (1979)
-explain ratings by a true level of each document and a table per judge: how often the judge says l
-where k is true. Expectation and maximisation in turns find both. A few trusted judgments, whose
-level is known, calibrate the tables of judges who rated the same documents.
+explain ratings by a true level of each document and a table per judge: the probability that the
+judge says l where k is true. EM estimates both. A few trusted judgments, whose level is known,
+calibrate the tables of judges who rated the same documents.
 
-Written here in forty lines: crowd-kit 1.4 has the same method, but an installation brings pandas,
-NLTK and transformers.
+It is implemented here because crowd-kit 1.4, which has the same method, depends on pandas, NLTK and
+transformers.
 
-``judge_next`` chooses the documents to judge next: those whose label would move the model, or a
-difference, most.
+``judge_next`` chooses the documents to judge next: those whose label would change the model, or the
+difference between two models, most.
 
 *The model.* With the softmax loss, a label of gain G moves the target of a query of total gain T by
-G/(T + G) towards the document, and so the gradient in the size of every term by that times z, what
-the terms add to the document less their mean by the present target. A Newton step then moves the
-sizes by H⁻¹ of it, which changes the loss by ½ E[(G/(T + G))²]·zᵀH⁻¹z: a document is worth the
-expectation over G. H is that of the sizes of the terms, and grows with each document chosen, so
-that the next is unlike it.
+G/(T + G) towards the document. The gradient in the size of every term changes by that times z, the
+contributions of the terms to the document minus their mean under the current target. A Newton step
+then changes the sizes by H⁻¹ of it, and the loss by ½ E[(G/(T + G))²]·zᵀH⁻¹z, which is the worth of
+a document. H is the Hessian in the sizes of the terms, and grows with each document chosen, so that
+the next one differs from it.
 
 *A difference of two models.* The difference of DCG is Σ gain·(discount by one − by the other). An
 unjudged document makes it uncertain by the variance of its gain times the square of that bracket
@@ -48,7 +48,7 @@ SCALES = ("ordinal", "interval", "nominal")
 
 @dataclass(frozen=True, repr=False)
 class Ratings:
-    """Who rated which document of which query how.
+    """Ratings of documents by judges.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Ratings:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[str, str, str, float]]) -> Ratings:
-        """Make them of (query, document, judge, rating).
+        """Return the ratings of (query, document, judge, rating).
 
         >>> Ratings.of([("q", "a", "ann", 1), ("q", "a", "bob", 0), ("q", "b", "bob", 1)])
         Ratings: 3 ratings of 2 documents by 2 judges, levels 0, 1
@@ -79,9 +79,9 @@ class Ratings:
             raise InputError("there are no ratings: give at least one")
         items = list(dict.fromkeys((q, d) for q, d, _, _ in rows))
         judges = list(dict.fromkeys(j for _, _, j, _ in rows))
-        place, who = ({one: at for at, one in enumerate(each)} for each in (items, judges))
+        row, who = ({one: at for at, one in enumerate(each)} for each in (items, judges))
         levels, level = np.unique([float(r) for *_, r in rows], return_inverse=True)
-        item = np.array([place[q, d] for q, d, _, _ in rows], dtype=np.int64)
+        item = np.array([row[q, d] for q, d, _, _ in rows], dtype=np.int64)
         judge = np.array([who[j] for _, _, j, _ in rows], dtype=np.int64)
         twice = first_repeated([(q, d, j) for q, d, j, _ in rows])
         if twice is not None:
@@ -104,12 +104,12 @@ class Ratings:
 
 
 def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
-    """Read ratings with their judges.
+    """Return the ratings of files, with their judges.
 
-    A CSV file has one row per rating with columns for query, document, judge and rating; or, as
-    Quepid writes a book, one row per document with a column per judge, whose empty cells are no
-    ratings. A file of OpenSearch's workbench (JSON) or of TREC has the judgments of one judge, who
-    is called as the file.
+    A CSV file has one row per rating with columns for query, document, judge and rating; or, like a
+    book of Quepid, one row per document with one column per judge, where empty cells are no
+    ratings. A file of OpenSearch's workbench (JSON) or of TREC has the judgments of one judge, with
+    the name of the file.
     """
     rows: list[tuple[str, str, str, float]] = []
     for path in paths:
@@ -130,16 +130,16 @@ def read_ratings(*paths: str | os.PathLike[str]) -> Ratings:
 def krippendorff_alpha(
     ratings: Ratings, scale: str = "ordinal", *, judge: int | None = None, query: str | None = None
 ) -> float:
-    """Return Krippendorff's alpha: 1 is full agreement, 0 what chance gives.
+    """Return Krippendorff's alpha: 1 for full agreement, 0 for agreement by chance.
 
     Parameters
     ----------
     ratings : Ratings
     scale : {"ordinal", "interval", "nominal"}
     judge : int, optional
-        Only pairs of ratings with this judge: how far the judge agrees with the others.
+        Use only pairs of ratings with this judge: the agreement of the judge with the others.
     query : str, optional
-        Only documents of this query, against the disagreement by chance over all.
+        Use only documents of this query, with the disagreement by chance over all documents.
 
     Examples
     --------
@@ -152,11 +152,11 @@ def krippendorff_alpha(
     others[np.arange(len(others)), ratings.level] -= 1
     n_others = others.sum(axis=1)
     paired = n_others > 0
-    asked = np.array([query is None or q == query for q, _ in ratings.items])[ratings.item]
+    chosen = np.array([query is None or q == query for q, _ in ratings.items])[ratings.item]
     if judge is not None:
-        asked &= ratings.judge == judge
+        chosen &= ratings.judge == judge
     together, observed = (np.zeros((len(ratings.levels), len(ratings.levels))) for _ in range(2))
-    for sums, rows in ((together, paired), (observed, paired & asked)):
+    for sums, rows in ((together, paired), (observed, paired & chosen)):
         np.add.at(sums, ratings.level[rows], others[rows] / n_others[rows, None])
     total = together.sum(axis=0)
     n = total.sum()
@@ -179,14 +179,14 @@ def _distances(levels: FloatArray, total: FloatArray, scale: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class Consensus:
-    """What ratings say of the true levels.
+    """Estimated true levels of documents, and tables of judges.
 
     Attributes
     ----------
     ratings : Ratings
     posterior : array of shape (documents, levels)
     tables : array of shape (judges, levels, levels)
-        Chance that a judge says the column where the row is true.
+        Probability that a judge says the level of the column where that of the row is true.
     """
 
     ratings: Ratings
@@ -212,12 +212,12 @@ def dawid_skene(
     ----------
     ratings : Ratings
     trusted : mapping of (query, document) to rating, optional
-        Levels that are known.
+        Known levels.
     smoothing : float, default=1.0
-        Ratings that each judge is taken to have given beforehand: one more correct one per level,
-        and as many spread over all levels.
+        Pseudo-counts of each judge: this many correct ratings per level, and as many spread over
+        all levels.
     n_iter, tol
-        Rounds, and the change of a probability below which they end.
+        Largest number of iterations, and the change of probabilities below which they end.
 
     Examples
     --------
@@ -230,9 +230,7 @@ def dawid_skene(
     place = {item: at for at, item in enumerate(ratings.items)}
     for item, value in (trusted or {}).items():
         if value not in ratings.levels:
-            raise InputError(
-                f"trusted holds the rating {value:g}, which no judge gave: leave it out"
-            )
+            raise InputError(f"trusted has the rating {value:g}, which no judge gave: leave it out")
         if item in place:
             known[place[item]] = int(np.searchsorted(ratings.levels, value))
     pinned = np.flatnonzero(known >= 0)
@@ -260,7 +258,7 @@ def dawid_skene(
 
 
 BINS = 10
-"""Parts of equally many judged documents by score, in which levels have about the same chances."""
+"""Number of score bins with equally many judged documents, for the probabilities of levels."""
 
 
 def judge_next(
@@ -279,21 +277,21 @@ def judge_next(
     ----------
     model : Model or fitted ranker
     pool : RankingData, array or data frame
-        Documents; those whose label is NaN are to choose from.
+        Documents; the choice is among those whose label is NaN.
     y, qid : array-like, optional
         Labels and queries of an array or frame.
     n : int, default=40
     against : Model or fitted ranker, optional
-        To measure the difference between two models instead of moving the first.
+        Second model: reduce the uncertainty of the difference instead of improving the first model.
     depth : int, default=10
-        Documents of a ranking that count in the difference.
+        Number of top documents that count in the difference.
 
     Returns
     -------
     rows : array of int64
         Rows of the returned data, the most useful first.
     worth : array
-        Expected change of the loss, or variance of the difference that is taken away.
+        Expected change of the loss, or removed variance of the difference.
     data : RankingData
 
     Examples
@@ -325,10 +323,10 @@ def judge_next(
 
 
 def gain_chances(data: RankingData, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the chance of each level for each document by its score, and the levels' gains.
+    """Return the probability of each level for each document by its score, and levels' gains.
 
-    Counted among judged documents of similar score; without any, 0 and 1 are taken as equally
-    likely.
+    Probabilities are counts among judged documents of similar score; without any, gains of 0 and 1
+    are equally likely.
     """
     judged = ~np.isnan(data.y)
     if not judged.any():
@@ -350,7 +348,7 @@ def _moving_most(
     open_: IntArray,
     n: int,
 ) -> tuple[IntArray, FloatArray]:
-    """Choose one document after the other, H growing with each."""
+    """Choose one document after the other, updating H with each."""
     sizes = np.diff(data.query_ptr)
     query = np.repeat(np.arange(len(sizes)), sizes)
     added = model.explain(data).contributions
@@ -365,7 +363,7 @@ def _moving_most(
     hessian = (spread * shares[:, None]).T @ spread
     hessian += (1e-6 * np.trace(hessian) / max(1, len(hessian)) + 1e-12) * np.eye(len(hessian))
     inverse = np.linalg.inv(hessian)
-    # without a judged gain, the first one is all of the target
+    # in a query without a gain, the first gain determines the target
     moved = gains / np.maximum(total[query][open_, None] + gains, 1e-300)
     factor = np.sum(chances[open_] * moved**2, axis=1)
     z, left = z[open_], np.ones(len(open_), dtype=bool)

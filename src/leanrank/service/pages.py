@@ -1,4 +1,4 @@
-"""What a person sees of a difference or a check: sections of text and tables, and pages of them."""
+"""Sections of text and tables on a difference or a check, and pages of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from leanrank.service.check import Check
 from leanrank.service.diff import Diff, largest_terms
 
 MOST_CURVES, MOST_MOVES = 12, 8
-WIDTH = 270  # of a chart: fits a telephone
+WIDTH = 270  # of a chart, for telephones
 
 
 class Section(NamedTuple):
-    """A part of a page, or of what a terminal shows; a part that is empty is left out."""
+    """A section of a page or of output on a terminal; empty sections are left out."""
 
     title: str
     text: str = ""
@@ -32,7 +32,7 @@ class Section(NamedTuple):
 
 
 def diff_sections(found: Diff) -> list[Section]:
-    """Return what differs between two models, the verdict first."""
+    """Return the sections on the difference between two models, the verdict first."""
 
     def size(value: float | None) -> str:
         return "–" if value is None else f"{value:+.3g}"
@@ -93,12 +93,12 @@ def diff_sections(found: Diff) -> list[Section]:
         title = f"Ranks of query {query.query}, overlap {query.overlap:.2f}"
         heads = ("document", "old", "new", "label", "rise", "by")
         sections.append(Section(title, heads=heads, rows=rows, note=note))
-        note = ""  # once is enough
+        note = ""  # only once
     return [*sections, Section("What could not be measured well?", items=found.notes)]
 
 
 def check_sections(found: Check) -> list[Section]:
-    """Return what a check found, the verdict first."""
+    """Return the sections on a check, the verdict first."""
     findings = [
         [each.feature, each.kind, f"{each.then:.3f}", f"{each.now:.3f}", f"{each.z:+.1f}"]
         for each in found.findings
@@ -151,7 +151,7 @@ def check_sections(found: Check) -> list[Section]:
 
 
 def _with_error(value: float | None, error: float | None) -> str:
-    """Write a mean and its standard error, as far as they are known."""
+    """Return a mean and its standard error as text, as far as known."""
     if value is None:
         return "–"
     return f"{value:.4f}" if error is None else f"{value:.4f} ± {error:.4f}"
@@ -170,7 +170,7 @@ def write_page(found: Diff | Check, path: str | os.PathLike[str], title: str) ->
 
 
 def _section(one: Section, body: str = "") -> str:
-    """Write a section as HTML."""
+    """Return a section as HTML."""
     if one.text:
         body += f"<p>{escape(one.text[:1].upper() + one.text[1:].removesuffix('.'))}.</p>"
     if one.items:
@@ -184,7 +184,7 @@ def _section(one: Section, body: str = "") -> str:
 
 
 def _curves(found: Diff) -> str:
-    """Draw the curves of both models over each other, in standard deviations of the scores."""
+    """Return charts of the curves of both models, in standard deviations of the scores."""
     parts = [
         {one["feature"]: one for one in curve_parts(model, found.data, most=model.n_features)}
         for model in (found.old, found.new)

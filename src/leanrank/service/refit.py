@@ -1,8 +1,8 @@
-"""The problem that a model solves, on other documents: how far it could fall, and a new solution.
+"""Refitting a model to other documents, and a bound on the gain.
 
 Today's objective is today's loss plus the penalty of yesterday's training, over the same terms with
-the same knots. It is convex, so a dual value bounds from below what any weights of these terms can
-reach: today's objective at yesterday's weights less that bound is the most that a refit can gain.
+the same knots. It is convex, so a dual value bounds the objective of all weights of these terms
+from below: today's objective at yesterday's weights minus that bound is the largest possible gain.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from leanrank.solvers.base import Solution
 from leanrank.solvers.newton.solver import Newton
 
 BOUND_TOL = 1e-3
-"""Relative gap to which a bound is tightened."""
+"""Relative duality gap of the bound."""
 
 SAMPLE = 30
-"""Documents per column for the Hessian of a step; set by ``benchmarks service --only refit``."""
+"""Sample size per column for the Hessian of a step; tuned with ``benchmarks service --only refit``."""
 
 
 class Today:
-    """A model's problem on given documents.
+    """The optimisation problem of a model on given documents.
 
     Parameters
     ----------
     model : Model
-        Of a LeanRanker.
+        A model of LeanRanker.
     data : RankingData
         Documents with labels.
     gain_weight : array, optional
-        Of the labels of a click log.
+        Gain weights of a click log.
     loss : Loss, optional
-        If the model was trained with an object; a name is known from the file.
+        The loss, if the model was trained with an object; the model file has only names.
     n_jobs : int, optional
     """
 
@@ -101,7 +101,7 @@ class Today:
         self.penalty = self.settings.penalty(self.structure).times(self.record.alpha)
 
     def _structure(self) -> Structure:
-        """Place the documents among the model's knots."""
+        """Return the design of the documents with the model's knots."""
         model, ramps, features = self.model, self.record.ramps, self.record.features.tolist()
         reader = model.replace(
             curves={j: model.curves.get(j, Line(1.0)) for j in features}, surfaces={}, summary=None
@@ -128,7 +128,7 @@ class Today:
         return structure.with_pairs(self.record.pairs) if self.record.pairs else structure
 
     def problem(self, queries: BoolArray | None = None) -> MemoryProblem:
-        """Join the columns with the loss of all queries, or of some."""
+        """Return the problem of all queries, or of some."""
         plan = self.plan
         if queries is not None:
             given = self.labels.query_weight
@@ -139,15 +139,15 @@ class Today:
     def solve(
         self, tol: float, w: FloatArray | None = None, queries: BoolArray | None = None
     ) -> Solution:
-        """Minimise from given weights, or from those of the model."""
+        """Return the solution, starting from given weights or those of the model."""
         start = self.penalty.permitted((self.w if w is None else w).copy())
-        # one Hessian of a sample serves for several steps, also near the minimum
+        # one Hessian of a sample is used for several steps, also near the minimum
         solver = Newton(tol, max_iter=1_000, far=0.0, good_step=0.5, sample_per_feature=SAMPLE)
         with single_threaded_blas():
             return solver.solve(self.problem(queries), self.penalty, start)
 
     def losses(self, w: FloatArray) -> FloatArray:
-        """Return what each query adds to the loss."""
+        """Return the loss of each query."""
         u = self.problem().scores(w)
         g = np.zeros(len(u))
         queries = range(len(self.plan.scale))
@@ -168,7 +168,7 @@ class Today:
         made["training"] = report | {"n_iter": solution.n_iter} | record
         before = model.provenance["training"]
         if "held_out" in before and self.clicked == bool(before.get("clicks")):
-            made["training"]["held_out"] = before["held_out"]  # of the same terms and strength
+            made["training"]["held_out"] = before["held_out"]  # same terms and strength
         if self.clicked:
             made["training"]["clicks"] = True
         of_query: Any = False  # which features have one value per query, where pairs ask
@@ -186,7 +186,7 @@ class Today:
 
 @dataclass(frozen=True)
 class Bound:
-    """How much a refit of the same terms at the same strength can gain.
+    """A bound on the gain of a refit of the same terms at the same strength.
 
     Attributes
     ----------
@@ -196,8 +196,8 @@ class Bound:
     lower : float
         No weights of these terms have a lower objective.
     moves : dict of str to float
-        Features whose gradient says that their weights should move, largest first: how far 0 is
-        from the slopes of loss + penalty, as a share of the strength.
+        Distance of 0 from the subgradients of loss + penalty, as a share of the strength, by
+        feature, largest first.
     """
 
     objective: float
@@ -207,14 +207,14 @@ class Bound:
 
     @property
     def gain(self) -> float:
-        """The most that a refit can gain, as a share of the loss."""
+        """The largest possible gain of a refit, as a share of the loss."""
         return max(0.0, self.objective - self.lower) / self.loss if self.loss > 0 else 0.0
 
 
 def refit_bound(today: Today, tol: float = BOUND_TOL) -> Bound:
-    """Bound the gain of a refit from above.
+    """Return an upper bound on the gain of a refit.
 
-    The bound holds at any ``tol``; with a smaller one it is closer to what a refit gains.
+    The bound is valid for any ``tol``, and closer to the gain for a smaller one.
     """
     problem, w = today.problem(), today.penalty.permitted(today.w.copy())
     loss = float(problem.at(w))
@@ -240,7 +240,7 @@ def refit(
     loss: Any = None,
     n_jobs: int | None = None,
 ) -> Model:
-    """Learn again from new documents: the same terms, knots and strength, from where it stands.
+    """Refit a model to new documents: the same terms, knots and strength, from its weights.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def refit(
     tol : float, default=1e-6
         Relative duality gap.
     loss : Loss, optional
-        If the model was trained with an object instead of a name.
+        The loss, if the model was trained with an object instead of a name.
     n_jobs : int, optional
 
     Examples
@@ -279,8 +279,8 @@ def refit(
 
 
 def _ranker_of(model: Model) -> LeanRanker:
-    """Return a ranker with the parameters of a model; the keys of a mapping are texts in a file."""
-    Record.of(model)  # or say that no LeanRanker made it
+    """Return a ranker with the parameters of a model; integer keys are texts in a model file."""
+    Record.of(model)  # raises an error if no LeanRanker made it
     parameters, names = dict(model.provenance["parameters"]), model.feature_names or ()
     for name, given in parameters.items():
         if isinstance(given, Mapping):
