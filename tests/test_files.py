@@ -72,7 +72,7 @@ def test_modes_are_those_of_open(tmp_path: Path) -> None:
 def test_a_missing_directory_is_one_sentence(tmp_path: Path) -> None:
     target = tmp_path / "nowhere" / "m.json"
     with (
-        pytest.raises(FileError, match=r"nowhere.m\.json: cannot write here .*directory"),
+        pytest.raises(FileError, match=r"nowhere.m\.json: cannot be written .*directory"),
         atomic_write(target),
     ):
         raise AssertionError("the block must not run")

@@ -56,7 +56,7 @@ def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_where_nothing_can_be_kept_a_process_is_told_so_once(installed: Path) -> None:
     ran = run(installed)
-    assert ran.stderr.count("CacheWarning: compiled code cannot be kept (no folder is") == 1
+    assert ran.stderr.count("CacheWarning: compiled code cannot be saved (no folder is") == 1
     assert list((installed / "temporary").iterdir()) == []
 
 
@@ -110,7 +110,7 @@ def test_a_disk_that_is_full_is_no_reason_to_stop(installed: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=given, check=True
     )
-    assert "CacheWarning: compiled code cannot be kept (No space)" in ran.stderr
+    assert "CacheWarning: compiled code cannot be saved (No space)" in ran.stderr
 
 
 BLOCKED = """

@@ -1,4 +1,4 @@
-"""Text that is safe to show, and small tables for notebooks."""
+"""Text without control characters, and small HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# Control characters, line separators, reversals of direction and what is no character.
+# Control characters, line separators, changes of direction and invalid characters.
 UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
@@ -14,9 +14,9 @@ CELL = "padding:.15em .8em .15em 0;border:0;background:none;text-align:"
 
 
 def printable(text: object) -> str:
-    r"""Return text that moves no cursor and sets no title when a terminal shows it.
+    r"""Return text that is safe to show on a terminal: control characters become ``�``.
 
-    Names come from files. Every character of one that a terminal could obey becomes ``�``.
+    Names come from files, and could otherwise move the cursor or set the title.
 
     >>> printable("a\x1b[2Jb")
     'a�[2Jb'
@@ -25,15 +25,15 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return the same for several lines, whose ends are kept.
+    """Return several lines that are safe to show on a terminal.
 
-    ``__repr__`` of everything that shows names returns this.
+    Every ``__repr__`` with names returns this.
     """
     return "\n".join(map(printable, text.split("\n")))
 
 
 def html_table(title: str, note: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table with a title line: words in its first column, figures in the others.
+    """Return a table with a title line, texts in the first column and numbers in the others.
 
     >>> "&lt;b&gt;" in html_table("Path", "", ["name"], [["<b>"]])
     True

@@ -1,4 +1,4 @@
-"""Atomic writes, and state files that one process locks at a time."""
+"""Atomic writes, and state files that one process uses at a time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from leanrank.errors import FileError, named_errors, not_written
 
 try:
     import fcntl
-except ImportError:  # Windows: files are written whole, and not locked
+except ImportError:  # Windows: files are written atomically, but not locked
     fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Write to a file that gets its name when the block succeeds.
+    """Yield a stream to a file that gets its name when the block succeeds.
 
-    On any exception, Ctrl-C included, ``path`` is left as it was; a kill leaves a hidden temporary
-    file beside it. ``"-"`` writes to standard output. A device or a pipe is written to directly,
-    because a rename would replace it; through a symbolic link, the file it points to is replaced.
+    On any exception, also Ctrl-C, ``path`` is not changed; a kill leaves a hidden temporary file
+    beside it. ``"-"`` is standard output. A device or a pipe is written directly, because a rename
+    would replace it; a symbolic link stays, and its target is replaced.
     """
     if os.fspath(path) == "-":
         stream = sys.stdout.buffer if "b" in mode else sys.stdout
@@ -45,8 +45,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             handle, name = tempfile.mkstemp(prefix=f".{target.name[:32]}.", dir=target.parent)
     except OSError as error:
         raise FileError(
-            f"{path}: cannot write here ({error.strerror}): choose a directory that exists and "
-            "is writable"
+            f"{path}: cannot be written ({error.strerror}): choose a directory that exists and is "
+            "writable"
         ) from error
     try:
         with named_errors(path), os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
@@ -54,7 +54,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             stream.flush()
             if not direct:
                 os.fsync(handle)
-        if not direct:  # closed by now: Windows does not rename what is open
+        if not direct:  # the file is closed: Windows cannot rename open files
             os.chmod(name, _default_mode(target))
             os.replace(name, target)
     except BaseException:
@@ -65,12 +65,12 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
     """A state file that one process uses at a time, until it is closed or the process ends.
 
-    The lock is the operating system's, on a hidden file beside it: a killed process holds none.
+    The operating system locks a hidden file beside it, and releases the lock of a killed process.
 
     Parameters
     ----------
     path : path
-        The state file; it appears with the first content.
+        The state file, which is created with the first content.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
             raise FileError(f"{self.path}: cannot be read ({error.strerror or error})") from error
 
     def append(self, content: bytes, at: int | None = None) -> None:
-        """Add to the end, after cutting the file off ``at`` a place; on disk when this returns."""
+        """Append to the file, truncated ``at`` an offset if given, and flush it to disk."""
         try:
             with open(self._target, "ab") as stream:
                 if at is not None:
@@ -130,7 +130,7 @@ class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
     def close(self) -> None:
         """Release the file."""
         if not self._lock.closed:
-            if fcntl is not None:  # elsewhere, what is open cannot be removed
+            if fcntl is not None:  # Windows cannot remove open files
                 _remove(str(self._lock_path))
             self._lock.close()
 
@@ -138,7 +138,7 @@ class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
         self.close()
 
     def _is_mine(self) -> bool:
-        """Lock the hidden file; False if another process has it, or removed it meanwhile."""
+        """Return whether this process has locked the hidden file, which others may remove."""
         if fcntl is None:
             return True
         try:
@@ -149,35 +149,35 @@ class HeldFile(contextlib.AbstractContextManager["HeldFile"]):
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
-    """Reject an option in the place of the name of a file or directory to write."""
+    """Reject an option given as the name of a file or directory to write."""
     name = os.fspath(path)
     if name.startswith("-") and name != "-":
-        raise FileError(f"{name} is an option and no name of a file: write ./{name} if it is one")
+        raise FileError(f"{name} is an option, not a file: write ./{name} if it is a file")
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Create a directory with its parents, unless it is there."""
+    """Return a directory, which is created with its parents unless it exists."""
     check_name(path)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{path}: cannot be made a directory ({error.strerror})") from error
+        raise FileError(f"{path}: cannot create this directory ({error.strerror})") from error
     return Path(path)
 
 
 def file_identity(path: str) -> dict[str, Any]:
-    """Return facts that differ for another file, or a changed one.
+    """Return facts that identify a file and its content.
 
-    The digest is of the whole file up to ``_WHOLE`` bytes. Of a larger one it is of samples over
-    the whole length, and the time of the last change belongs to the identity.
+    The digest is of the whole file up to ``_WHOLE`` bytes. For a larger one it is of samples over
+    the whole length, and the facts include the time of the last change.
     """
     try:
         with open(path, "rb") as stream:
             facts = os.fstat(stream.fileno())
             digest = hashlib.sha256()
             step = _SAMPLE if facts.st_size <= _WHOLE else facts.st_size // (_WHOLE // _SAMPLE)
-            for place in range(0, facts.st_size, step):
-                stream.seek(place)
+            for offset in range(0, facts.st_size, step):
+                stream.seek(offset)
                 digest.update(stream.read(_SAMPLE))
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error.strerror or error})") from error
@@ -194,7 +194,7 @@ def _remove(name: str) -> None:
 
 
 def _default_mode(target: Path) -> int:
-    """Return the mode of the file that is replaced, or that which ``open`` gives a new one."""
+    """Return the mode of the replaced file, or the mode that ``open`` gives a new file."""
     with contextlib.suppress(OSError):
         return target.stat().st_mode & 0o7777
     mask = os.umask(0)

@@ -1,4 +1,4 @@
-"""How leanrank compiles: cached on disk, without the GIL, one serial function."""
+"""Compiling kernels: cached on disk, without the GIL, serial."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from leanrank.errors import CacheWarning
 def kernel(
     function: Callable[..., Any], *, fastmath: Collection[str] = (), inline: str = "never"
 ) -> Any:
-    """Compile a function on plain arrays.
+    """Return a compiled function on plain arrays.
 
     Division by zero follows NumPy (inf or nan), not Python. The result is cached, so that a process
-    pays for compilation only when the code or the machine changes: in ``NUMBA_CACHE_DIR``, else
-    beside the module or in the user's cache. Where nothing can be written, every process compiles
-    for itself, and a ``CacheWarning`` says so.
+    compiles only if the code or the machine changes: in ``NUMBA_CACHE_DIR``, else beside the module
+    or in the user's cache. If no folder is writable, every process compiles for itself, with a
+    ``CacheWarning``.
 
-    ``fastmath`` lists what the compiler may do to sums, such as "contract"; the result is the same
-    in every thread. ``inline="always"`` puts a function into its callers, which spares counting the
-    references to many arrays at every call.
+    ``fastmath`` lists permitted changes of arithmetic, such as "contract"; the result is the same
+    in every thread. ``inline="always"`` inlines a function into its callers, which avoids reference
+    counting of many arrays at every call.
     """
     options = {"error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
     # A second entry point, for C, would be compiled along with every kernel and its helpers.
     compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     template = compiled.get_call_template
-    # a constant as an argument would compile the kernel for each of its values
+    # otherwise a constant argument would compile the kernel for each of its values
 
     def plain_template(args: Any, kws: Any) -> Any:
         kws = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
@@ -50,10 +50,10 @@ def kernel(
 
 @cache
 def pair_function(function: Callable[[float, float], tuple[float, float]]) -> Any:
-    """Compile a function of two numbers, with two results, that kernels take as an argument.
+    """Return a compiled function of two numbers, with two results, as an argument of kernels.
 
-    All such functions have one type, so a kernel is compiled and cached once for all of them.
-    Passing one to a kernel takes 0.1 ms.
+    All such functions have one type, so a kernel is compiled and cached once for all of them. To
+    pass one to a kernel takes 0.1 ms.
     """
     number = numba.float64
     signature = (number, number), numba.types.UniTuple(number, 2)
@@ -63,26 +63,26 @@ def pair_function(function: Callable[[float, float], tuple[float, float]]) -> An
 
 
 def _cached(compiled: Any) -> Any:
-    """Keep compiled code on disk, where a place for it is found."""
+    """Return a function whose compiled code is cached on disk, if a folder is writable."""
     try:
         compiled.enable_caching()
-    except RuntimeError:  # Numba found no place to write to
+    except RuntimeError:  # Numba found no writable folder
         _warn_once("no folder is writable")
     else:
-        _forgive(compiled)
+        _warn_if_not_saved(compiled)
     return compiled
 
 
 def compile_seconds() -> float:
-    """Return how long this process has compiled so far; loading from the cache does not count."""
+    """Return the seconds that this process has compiled so far, without loads from the cache."""
     return _compiling.seconds + (time.perf_counter() - _compiling.began if _compiling.depth else 0)
 
 
 class _Compiling(event.Listener):
-    """Adds up the time of compilations; one inside another counts once.
+    """Measures the total time of compilations; nested ones count once.
 
-    Python's search for unreachable cycles pauses meanwhile: the compiler makes millions of objects,
-    and searching among them takes an eighth of its time.
+    Garbage collection is off meanwhile: the compiler makes millions of objects, and searching among
+    them takes an eighth of its time.
     """
 
     def __init__(self) -> None:
@@ -116,9 +116,9 @@ if hasattr(os, "register_at_fork"):  # a fork waits for a thread that compiles
 
 
 def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Hide a read-only flag from Numba, which would compile the same kernel twice for it.
+    """Return a view without the read-only flag, for which Numba would compile a kernel again.
 
-    Kernels never write to what they are given as input.
+    Kernels never write to their inputs.
     """
     if array.flags.writeable or array.dtype == object:
         return array
@@ -128,8 +128,8 @@ def kernel_view(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(SimpleNamespace(__array_interface__=described, array=array))
 
 
-def _forgive(compiled: Any) -> None:
-    """Go on with a function that cannot be stored, as on a full disk."""
+def _warn_if_not_saved(compiled: Any) -> None:
+    """Let a function warn, not fail, if its code cannot be saved, as on a full disk."""
     save = compiled._cache.save_overload
 
     def save_or_warn(*arguments: Any) -> None:
@@ -146,8 +146,8 @@ def _warn_once(reason: str) -> None:
         return
     _warned.append(reason)
     warnings.warn(
-        f"compiled code cannot be kept ({reason}), so every process compiles it again, which takes "
-        "seconds: set NUMBA_CACHE_DIR to a folder that can be written",
+        f"compiled code cannot be saved ({reason}), so every process compiles it again, which "
+        "takes seconds: set NUMBA_CACHE_DIR to a writable folder",
         CacheWarning,
         stacklevel=3,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # typing's own would import it, before the command line can be interrupted
+TYPE_CHECKING = False  # importing typing takes time in which Ctrl-C is not caught
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -15,9 +15,9 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
-    Its public names are those of the stub beside it, ``__init__.pyi``, which type checkers read as
-    well: each is one line, ``from MODULE import NAME as NAME``. A name whose line ends with
-    ``# moved`` can still be imported from here, with a warning, and is not listed.
+    The public names are those of the stub ``__init__.pyi``, which type checkers read as well, one
+    per line: ``from MODULE import NAME as NAME``. A name whose line ends with ``# moved`` is
+    deprecated: it can be imported with a warning, and is not listed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Arrays in mapped files: the system reads pages on use, and drops them when memory is short."""
+"""Arrays in mapped files, whose pages the operating system reads on use and drops if needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leanrank.errors import named_errors
 
 
 def is_mapped(array: Any) -> bool:
-    """Return whether an array, or a sparse matrix's values, are a view of a mapped file.
+    """Return whether an array, or the values of a sparse matrix, are a view of a mapped file.
 
     >>> is_mapped(scratch((2, 3), np.float32)[1:]), is_mapped(np.zeros(3))
     (True, False)
@@ -25,13 +25,13 @@ def is_mapped(array: Any) -> bool:
 
 
 def scratch(shape: tuple[int, ...], dtype: Any, folder: str | None = None) -> AnyArray:
-    """Return zeros in an unnamed temporary file, which is gone with the last view of it."""
+    """Return zeros in an unnamed temporary file, which is deleted with the last view."""
     if 0 in shape:
         return np.zeros(shape, dtype=dtype)
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):
-            # now: a mapped file that finds no room later ends the process
+            # a full disk is an error here, and would later kill the process
             with named_errors(folder or tempfile.gettempdir()):
                 os.posix_fallocate(file.fileno(), 0, n_bytes)
         array = np.memmap(file, dtype=dtype, mode="w+", shape=shape)
@@ -40,7 +40,7 @@ def scratch(shape: tuple[int, ...], dtype: Any, folder: str | None = None) -> An
 
 
 def empty_beside(X: AnyArray, shape: tuple[int, ...] | None = None, dtype: Any = None) -> AnyArray:
-    """Return an array to fill: in memory if X is, else in a temporary file beside that of X.
+    """Return an empty array: in memory if X is, else in a temporary file beside that of X.
 
     >>> is_mapped(empty_beside(np.zeros(3))), is_mapped(empty_beside(scratch((3,), float)))
     (False, True)
@@ -57,7 +57,7 @@ def empty_beside(X: AnyArray, shape: tuple[int, ...] | None = None, dtype: Any =
 
 
 def take_rows(X: Any, rows: Any) -> Any:
-    """Return some rows of a dense or CSR matrix; a mapped one is not copied to memory.
+    """Return some rows of a dense or CSR matrix; those of a mapped one are in a temporary file.
 
     >>> take_rows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0])).tolist()
     [[3.0], [1.0]]
@@ -75,18 +75,18 @@ def take_rows(X: Any, rows: Any) -> Any:
     values, indices = (empty_beside(a, (int(ptr[-1]),)) for a in (X.data, X.indices))
     for low in range(0, len(rows), _ROWS):
         part = X[rows[low : low + _ROWS]]
-        place = slice(int(ptr[low]), int(ptr[low]) + len(part.data))
-        values[place], indices[place] = part.data, part.indices
+        entries = slice(int(ptr[low]), int(ptr[low]) + len(part.data))
+        values[entries], indices[entries] = part.data, part.indices
     chosen = type(X)((values, indices, ptr), shape=(len(rows), X.shape[1]), copy=False)
     chosen.has_canonical_format = X.has_canonical_format
     return chosen
 
 
-_ROWS = 16_384  # copied at a time, as many as a unit of work has
+_ROWS = 16_384  # copied at a time
 
 
 class Spool:
-    """Values appended to an unnamed temporary file, and mapped once all are there.
+    """Values that are appended to an unnamed temporary file, and mapped in the end.
 
     >>> spool = Spool(np.float64)
     >>> spool.append([1, 2])
@@ -102,10 +102,10 @@ class Spool:
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
-            self._file.close()  # a map of it stays
+            self._file.close()  # maps remain valid
 
     def append(self, values: Any) -> None:
-        """Write values behind those before."""
+        """Append values."""
         array = np.ascontiguousarray(values, dtype=self.dtype)
         if array.size:
             self._file.write(array.reshape(-1).view(np.uint8).data)

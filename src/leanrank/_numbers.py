@@ -1,4 +1,4 @@
-"""Numbers that a caller gives, checked."""
+"""Checks of numbers that a caller gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leanrank.errors import InputError
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number, NumPy's included; True and False are not."""
+    """Return whether a value is a whole number, also of NumPy; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -21,7 +21,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_whole(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """Check a parameter that counts something.
+    """Return a whole number; raise an InputError if it is out of range.
 
     >>> check_whole("epochs", 0)
     Traceback (most recent call last):
@@ -36,7 +36,7 @@ def check_whole(name: str, value: Any, low: int = 1, high: int | None = None) ->
 def check_number(
     name: str, value: Any, *, low: float = 0.0, open_low: bool = False, high: float = math.inf
 ) -> float:
-    """Check a numeric parameter.
+    """Return a finite number; raise an InputError if it is out of range.
 
     >>> check_number("alpha", 0.5)
     0.5
@@ -54,7 +54,7 @@ def check_number(
 
 
 def defined(value: Any) -> Any:
-    """Return plain values, ready for JSON; numbers that are not finite are None.
+    """Return plain values for JSON, with None for numbers that are not finite.
 
     >>> defined({"p": float("nan"), "interval": (0.5, float("inf"))})
     {'p': None, 'interval': [0.5, None]}

@@ -1,7 +1,7 @@
-"""Exponentials and logarithms written so that the compiler can take eight at a time.
+"""Exponentials and logarithms that the compiler can vectorise.
 
-The C library's functions are called one number at a time; these are plain arithmetic on a chunk,
-several times faster, and exact to the last bit or two.
+The functions of the C library take one number per call; these are plain arithmetic on a chunk,
+several times as fast, with errors in the last bit or two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from leanrank._jit import kernel
 from leanrank._typing import FloatArray
 
 CHUNK = 1024
-"""Numbers in one call: two such arrays stay in the fastest cache."""
+"""Numbers per call: two such arrays fit the fastest cache."""
 
 _ROUND = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to a whole number, held in the low bits
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -32,7 +32,7 @@ _inlined = numba.njit(inline="always")
 
 @_chunk_kernel
 def exp_chunk(values: FloatArray, n: int) -> None:
-    """Replace the first n values by their exponentials; below −708 comes 0, above 709 no more."""
+    """Replace the first n values by their exponentials: 0 below −708, and e^709 above 709."""
     for i in range(n):
         values[i] = _exp(values[i])
 
@@ -55,10 +55,10 @@ def softplus_chunk(z: FloatArray, terms: FloatArray, n: int) -> None:
 
 
 def _polynomial(coefficients: list[float]) -> Any:
-    """Return a function for kernels, by Horner's rule from the highest power down.
+    """Return a polynomial for kernels, by Horner's rule from the highest power down.
 
-    Written in the compiler's own terms: as Python, each of its steps would take a millisecond to
-    compile, in every kernel that uses it.
+    It is written in LLVM: in Python, each step would take a millisecond to compile, in every kernel
+    that uses it.
     """
 
     @intrinsic

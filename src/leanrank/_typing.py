@@ -1,4 +1,4 @@
-"""Names for the types that travel through leanrank, and the base of losses and penalties."""
+"""Type aliases, and the base class of losses and penalties."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 Matrix: TypeAlias = Any
 """A C-contiguous float ndarray or a SciPy CSR array; SciPy is not imported for its type."""
 Callback: TypeAlias = Callable[[dict[str, Any]], None]
-"""What is called with each entry of a history."""
+"""A function that is called with each entry of a history."""
 
 
 class Part:
-    """A loss or a penalty: a part of what a ranker minimises.
+    """A loss or a penalty: a part of the objective of a ranker.
 
-    The base class of its kind lists the operations; defining an optional operation declares it.
+    The base class of its kind lists the operations. A class offers an optional operation if it
+    defines it.
     """
 
     kind: ClassVar[str]
     name: ClassVar[str]
 
     @classmethod
-    @cache  # a solver asks at every step
+    @cache  # solvers call it at every step
     def offers(cls, operation: str) -> bool:
         """Return whether this part defines an operation, or has a property that is true."""
         found = getattr(cls, operation)
@@ -42,9 +43,9 @@ class Part:
 
 
 def require(part: Part, solver: str, *operations: str) -> None:
-    """Check that a part offers what a solver needs, with one sentence that names both.
+    """Raise an InputError if a part lacks an operation that a solver needs.
 
-    Of an operation written as "this or that", one will do.
+    For "this or that", one of the two operations is enough.
     """
     missing = [o for o in operations if not any(map(part.offers, o.split(" or ")))]
     if missing:

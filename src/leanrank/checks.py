@@ -1,8 +1,8 @@
-"""A battery of checks that every ranker passes, and that a new one should.
+"""Checks that every ranker must pass.
 
-``check_ranker(ranker)`` runs them all, in the manner of scikit-learn's ``check_estimator`` (which a
-ranker passes as well). Each check states a property of ranking: what must not change when rows are
-permuted, queries renamed, threads added, and so on.
+``check_ranker(ranker)`` runs all of them, like scikit-learn's ``check_estimator`` (which a ranker
+passes as well). Each check tests a property of rankers: what must not change if rows are permuted,
+queries are renamed, threads are added, and so on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_ranker(ranker: Any) -> None:
 
 
 def ranker_checks() -> list[Check]:
-    """List the checks, for ``pytest.mark.parametrize``."""
+    """Return the checks, for ``pytest.mark.parametrize``."""
     kinds = "check_ranker_is_", "check_ranker_does_"
     return [value for name, value in globals().items() if name.startswith(kinds)]
 
@@ -69,7 +69,7 @@ def check_ranker_is_invariant_to_query_names(ranker: Any) -> None:
 
 
 def check_ranker_is_the_same_for_group_sizes_and_ranking_data(ranker: Any) -> None:
-    """qid, LightGBM's group sizes and a RankingData say the same thing."""
+    """qid, LightGBM's group sizes and a RankingData give the same model."""
     X, y, qid = _problem()
     plain = _fit(ranker, X, y, qid)
     sizes = np.unique(qid, return_counts=True)[1]
@@ -138,7 +138,7 @@ def check_ranker_is_unmoved_by_queries_of_one_document(ranker: Any) -> None:
 
 
 def check_ranker_is_saved_and_loaded(ranker: Any) -> None:
-    """The model file and pickle give the same scores; clone forgets the fit."""
+    """The model file and pickle give the same scores; a clone is not fitted."""
     from leanrank.model import load_model
 
     X, y, qid = _problem()
@@ -162,7 +162,7 @@ def check_ranker_is_better_than_chance(ranker: Any) -> None:
 
 
 def check_ranker_does_not_change_its_input(ranker: Any) -> None:
-    """The caller's arrays are left as they were, and may be read-only."""
+    """The caller's arrays are not changed, and may be read-only."""
     X, y, qid = _problem()
     copies = X.copy(), y.copy(), qid.copy()
     for writeable in (True, False):
@@ -174,7 +174,7 @@ def check_ranker_does_not_change_its_input(ranker: Any) -> None:
 
 
 def check_ranker_does_rank_within_queries(ranker: Any) -> None:
-    """rank() gives 1..n_q in each query, by descending score."""
+    """rank() returns 1..n_q in each query, by descending score."""
     X, y, qid = _problem()
     fitted = _fit(ranker, X, y, qid)
     ranks, scores = fitted.rank(X, qid), fitted.predict(X)

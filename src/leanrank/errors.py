@@ -41,7 +41,7 @@ def one_line(text: str, longest: int = 300) -> str:
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
-    """Return a hint at what was probably meant, or the choices there are.
+    """Return a hint at the most similar known name, or at all known names.
 
     >>> suggest("alhpa", ["alpha", "tol"]), suggest("x", ["tol", "alpha"])
     ("did you mean 'alpha'?", 'choose from alpha, tol')
@@ -68,13 +68,13 @@ def first_repeated(items: Sequence[Any]) -> Any:
 
 
 WARNED: set[tuple[str, str, int]] = set()
-"""Warnings with ``once`` that were issued, and where."""
+"""Warnings with ``once`` that were issued: name, file and line."""
 
 
 def warn(message: str, category: type[Warning] | None = None, *, once: str | None = None) -> None:
-    """Warn at the line outside leanrank from which it was called; by default a DataWarning.
+    """Issue a warning, by default a DataWarning, at the calling line outside leanrank.
 
-    With a name in ``once``, that line gets one such warning in a process, whatever its words.
+    With a name in ``once``, that line gets at most one warning of this name in a process.
     """
     import sys
     import warnings
@@ -83,10 +83,10 @@ def warn(message: str, category: type[Warning] | None = None, *, once: str | Non
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("leanrank."):
         frame, level = frame.f_back, level + 1
     if once is not None:
-        place = once, frame.f_code.co_filename, frame.f_lineno
-        if place in WARNED:
+        line = once, frame.f_code.co_filename, frame.f_lineno
+        if line in WARNED:
             return
-        WARNED.add(place)
+        WARNED.add(line)
     warnings.warn(one_line(message), category or DataWarning, stacklevel=level)
 
 
@@ -102,7 +102,7 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
 
 
 def problem_of(error: Exception) -> str:
-    """Return one sentence on why something failed; an error of another library is named.
+    """Return one sentence on an error; an error of another library gets its type.
 
     >>> problem_of(ZeroDivisionError("by zero"))
     'unexpected ZeroDivisionError: by zero'
@@ -113,14 +113,14 @@ def problem_of(error: Exception) -> str:
 
 
 def overflow(what: str) -> str:
-    """Return the sentence for numbers that left the range of double precision."""
+    """Return the message for numbers beyond the range of double precision."""
     return (
-        f"{what} met numbers beyond double precision, so its weights would not be finite: bring "
-        "features, labels and weights to a scale near 1"
+        f"{what} met numbers beyond double precision, so its weights would not be finite: scale "
+        "features, labels and weights to about 1"
     )
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -129,19 +129,19 @@ def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_ROOM or error.filename is not None:
+        if error.errno not in _DISK_FULL or error.filename is not None:
             raise
         raise FileError(f"{path}: {not_written(error)}") from error
 
 
 def not_written(error: OSError) -> str:
     """Return the message for a file that could not be written, without its name."""
-    remedy = ": make room, or choose a place with more" if error.errno in _NO_ROOM else ""
+    remedy = ": free space, or choose another disk" if error.errno in _DISK_FULL else ""
     return f"cannot be written ({error.strerror or error}){remedy}"
 
 
 class LeanrankError(Exception):
-    """Base of all errors that leanrank raises on purpose."""
+    """Base of all errors of leanrank."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
@@ -151,14 +151,14 @@ class LeanrankError(Exception):
 
 
 def _restored(kind: type[LeanrankError], message: str) -> LeanrankError:
-    """Return a pickled error; the constructor of its class may take other arguments."""
+    """Return an unpickled error, without the constructor of its class."""
     error = kind.__new__(kind)
     LeanrankError.__init__(error, message)
     return error
 
 
 class InputError(LeanrankError, ValueError):
-    """Data or a parameter that cannot be used."""
+    """Invalid data or an invalid parameter."""
 
 
 class NoLevelsError(InputError):
@@ -177,24 +177,24 @@ class ParseError(InputError):
     Parameters
     ----------
     problem : str
-        What is wrong and what is expected, without the place.
+        What is wrong and what is expected.
     path : str
         The file, or ``"<stdin>"``.
     line, column : int, optional
-        One-based place of the first offending byte.
+        One-based position of the first wrong byte.
     """
 
     def __init__(
         self, problem: str, *, path: str, line: int | None = None, column: int | None = None
     ) -> None:
-        places = {"line": line, "column": column}
-        where = "".join(f", {what} {at}" for what, at in places.items() if at is not None)
+        position = {"line": line, "column": column}
+        where = "".join(f", {what} {at}" for what, at in position.items() if at is not None)
         super().__init__(f"{path}{where}: {problem}")
         self.problem, self.path, self.line, self.column = problem, path, line, column
 
 
 class ModelError(LeanrankError, ValueError):
-    """A model file that cannot be trusted or does not fit the data."""
+    """A model file that is not valid, or a model that does not fit the data."""
 
 
 class FileError(LeanrankError, OSError):
@@ -202,11 +202,11 @@ class FileError(LeanrankError, OSError):
 
 
 class ClusterError(LeanrankError, OSError):
-    """A cluster that cannot go on with the work it was given."""
+    """A cluster that cannot continue."""
 
 
 class MissingDependencyError(LeanrankError, ImportError):
-    """An optional package that is needed for what was asked."""
+    """A missing optional package."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
@@ -225,4 +225,4 @@ class DataWarning(LeanrankWarning):
 
 
 class CacheWarning(LeanrankWarning):
-    """Compiled code that cannot be kept for the next process."""
+    """Compiled code that cannot be saved for other processes."""

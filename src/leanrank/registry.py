@@ -1,8 +1,8 @@
-"""Every ranking system in one table: its class, names, paper, what to try, what it can do.
+"""The table of ranking systems: class, names, paper, search space and capabilities of each.
 
-A *system* is a ranker with the settings that make it what it is: ``ranksvm`` and ``ranksvm-l1`` are
-one class. Every list of rankers or systems comes from ``SYSTEMS``, in its order: sparse, strong and
-quick ones first. A new ranker is one file and one entry. The module loads no ranker.
+A *system* is a ranker with fixed settings: ``ranksvm`` and ``ranksvm-l1`` have the same class.
+Every list of rankers or systems comes from ``SYSTEMS``, in its order: sparse, strong and fast ones
+first. A new ranker is one file and one entry. This module imports no ranker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Fits:
     Attributes
     ----------
     stop_early : bool
-        Whether a ranker that can stop by validation data gets them.
+        Whether a ranker that can stop early by validation data gets them.
     """
 
     stop_early: bool = True
@@ -59,14 +59,14 @@ class Front:
 
 @dataclass(frozen=True)
 class Space:
-    """What to try for a system.
+    """The search space of a system.
 
     Attributes
     ----------
     ranker : str
-        Its name on the command line.
+        The name of the ranker on the command line.
     fixed : mapping
-        Parameters that are always the same.
+        Fixed parameters.
     grid : mapping of str to tuple
         Parameters to vary; all combinations are tried.
     sweep : Fits, AlphaPath, Sizes or Front
@@ -79,7 +79,7 @@ class Space:
     sweep: Fits | AlphaPath | Sizes | Front = field(default_factory=Fits)
 
     def settings(self) -> list[dict[str, Any]]:
-        """List what to try, in the order in which it is tried."""
+        """Return the points of the grid, in the order of trials."""
         points = itertools.product(*self.grid.values())
         return [dict(zip(self.grid, point, strict=True)) for point in points]
 
@@ -91,32 +91,33 @@ class System:
     Attributes
     ----------
     name : str
-        On the command line. A name that is a ranker's own belongs to ``space.ranker``.
+        The name on the command line. A system with the name of its ranker is ``space.ranker``.
     ranker : str
         The class.
     module : str
-        Where the class is defined; one that starts with a dot is in ``leanrank.rankers``.
+        The module of the class; one that starts with a dot is in ``leanrank.rankers``.
     title : str
         The name in tables.
     paper : str
-        Where it was published.
+        The publication.
     space : Space or None
-        What ``compare`` tries; None for a class that is for Python only.
+        The search space of ``compare``; None for a class that is for Python only.
     trials : Space or None
-        What ``tune`` tries, if not the same.
+        The search space of ``tune``, if it differs.
     tunes : bool
-        Whether ``tune`` tries it by default; False where another system has the same optimum
-        sooner, or chooses its parameters itself.
+        Whether ``tune`` tries it by default; False if another system finds the same optimum faster,
+        or if it chooses its parameters itself.
     curved : mapping or None
-        What else to vary in the same system with a curve per feature; None if there is none.
+        Parameters to vary in the same system with curves, beside those of ``space``; None if there
+        is no such system.
     sparse_path : bool
         Whether every trial gives sparse models of many sizes.
     streams : bool
         Whether it learns from data larger than memory.
     cluster : bool
-        Whether it fits documents that stay on the workers of a Dask cluster.
+        Whether it fits documents on the workers of a Dask cluster.
     purpose : str
-        What it is for, in a few words.
+        A few words on when to use it.
     """
 
     name: str
@@ -135,19 +136,19 @@ class System:
 
     @property
     def tuning(self) -> Space | None:
-        """What ``tune`` tries by default; None if it leaves the system out."""
+        """The search space of ``tune`` by default; None if it leaves the system out."""
         return (self.trials or self.space) if self.tunes else None
 
     @property
     def tuned_space(self) -> Space:
-        """What ``tune`` tries where the system is asked for."""
+        """The search space of ``tune`` if the user names the system."""
         space = self.tuning or self.space
         assert space is not None
         return space
 
     @property
     def own_parameters(self) -> dict[str, Any]:
-        """The parameters that make it another system than its class as it is.
+        """The parameters in which the system differs from the defaults of its class.
 
         >>> SYSTEMS["ranksvm-l1"].own_parameters, SYSTEMS["ranksvm"].own_parameters
         ({'l1_ratio': 1.0}, {})
@@ -156,23 +157,23 @@ class System:
         return {} if named_by_class or self.space is None else dict(self.space.fixed)
 
     def load(self) -> Any:
-        """Import the class."""
+        """Return the class."""
         module = f"leanrank.rankers{self.module}" if self.module.startswith(".") else self.module
         return getattr(import_module(module), self.ranker)
 
 
 CAPABILITIES = {"sparse_path": "sparse path", "streams": "streams", "cluster": "cluster"}
-"""What a system may be able to do: the attributes that say so, and their titles in tables."""
+"""Capabilities of systems: attributes, and their titles in tables."""
 
 
 def shown(system: System, able: str) -> str:
-    """Describe one of the ``CAPABILITIES`` of a system in a table; empty if it lacks it.
+    """Return one of the ``CAPABILITIES`` of a system as text; empty if the system lacks it.
 
     >>> shown(SYSTEMS["domination"], "cluster"), shown(SYSTEMS["spd"], "cluster")
     ('yes', 'as a stream')
     """
     if able == "cluster" and system.streams:
-        return "as a stream"  # partitions come to the learner one after the other
+        return "as a stream"  # the learner reads one partition after the other
     return "yes" if getattr(system, able) else ""
 
 
@@ -181,12 +182,12 @@ SYSTEMS: dict[str, System] = {}
 
 
 def register(system: System) -> None:
-    """Add a system: the package and the command line then know it."""
+    """Add a system to the package and the command line."""
     SYSTEMS[system.name] = system
 
 
 def ranker_names() -> dict[str, str]:
-    """Return the rankers: from the name on the command line to the class.
+    """Return the class names of rankers by their names on the command line.
 
     >>> ranker_names()["rankrls"]
     'RankRLS'
@@ -196,7 +197,7 @@ def ranker_names() -> dict[str, str]:
 
 
 def classes() -> dict[str, System]:
-    """Return the systems by class, the ranker's own system where it has several."""
+    """Return one system per class, that with the name of the ranker if there are several."""
     return {system.ranker: system for system in reversed(SYSTEMS.values())} | {
         SYSTEMS[name].ranker: SYSTEMS[name] for name in ranker_names()
     }
@@ -224,7 +225,7 @@ def get_ranker(name: str) -> Any:
 
 
 def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
-    """Space values evenly on a logarithmic scale, with two digits.
+    """Return evenly spaced values on a logarithmic scale, with two digits.
 
     >>> decades(-1, 1)
     (0.1, 0.32, 1.0, 3.2, 10.0)
@@ -233,9 +234,9 @@ def decades(low: int, high: int, per_decade: int = 2) -> tuple[float, ...]:
     return tuple(float(f"{10.0 ** (low + k / per_decade):.2g}") for k in steps)
 
 
-# A search may end after any setting. So the values of a grid stand in the order in which they
-# helped most on made-up worlds (20 features that act as lines, up to a point or as steps; 100 weak
-# ones; 40 correlated ones) and on halves of a training part of MQ2008 and of OHSUMED.
+# A search may end after any setting. So the values of a grid are in the order in which they helped
+# most on synthetic data (20 features with lines, ramps or steps; 100 weak ones; 40 correlated ones)
+# and on halves of a training part of MQ2008 and of OHSUMED.
 _L1 = AlphaPath(n_alphas=20, alpha_min_ratio=1e-3)
 _L1_DENSE = AlphaPath(n_alphas=30, alpha_min_ratio=3e-3)
 _L1_CURVES = AlphaPath(n_alphas=16, alpha_min_ratio=3e-3)  # weak strengths take most of the time
@@ -249,7 +250,7 @@ _PER = ("query", "term")
 
 
 def _with_curves(base: System) -> System:
-    """Return the same system with a curve per feature, lean in features."""
+    """Return the same system with a curve per feature and few features."""
     assert base.space is not None
     assert base.curved is not None
     fixed = {"curves": "auto", "l1_ratio": 1.0, "tol": 1e-5}
@@ -268,7 +269,7 @@ def _with_curves(base: System) -> System:
 for _system in (
     System("lean", "LeanRanker", ".lean", "LeanRanker", "leanrank",
         Space("lean", _SEEDED, sweep=Fits(stop_early=False)), Space("lean", _SEEDED, sweep=Front()),
-        cluster=True, purpose="the default: a few curves, every choice made by itself"),
+        cluster=True, purpose="the default: a few curves, with automatic choices"),
     System("domination", "DominationRanker", ".systems", "Domination Rank", "Stevens et al. 2013",
         Space("domination", sweep=_L1),
         Space("domination", {"tol": 1e-5},

@@ -78,5 +78,5 @@ def test_an_option_is_no_name_of_a_file(run, files, words):
     ran = run(*words.split())
     option = words.split()[-1]
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"leanrank: error: {option} is an option and no name of a file: ")
+    assert ran.err.startswith(f"leanrank: error: {option} is an option, not a file: ")
     assert sorted(files.iterdir()) == before

@@ -59,4 +59,4 @@ def test_a_file_in_the_place_of_the_folder(run, tmp_path):
     (tmp_path / "file").write_text("")
     ran = run("demo", "--output", tmp_path / "file")
     assert ran.code == 2
-    assert ran.err.startswith(f"leanrank: error: {tmp_path / 'file'}: cannot be made a directory")
+    assert ran.err.startswith(f"leanrank: error: {tmp_path / 'file'}: cannot create this directory")

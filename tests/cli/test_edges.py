@@ -33,7 +33,7 @@ def leanrank(folder: Path, *words: str, **options: object) -> subprocess.Complet
 def sentence(ran: subprocess.CompletedProcess[bytes]) -> str:
     """Return what a command said when it failed: one line, but for the notice of a full cache."""
     assert ran.returncode in (1, 2), ran
-    notice = "leanrank: warning: compiled code cannot be kept"
+    notice = "leanrank: warning: compiled code cannot be saved"
     (line,) = (said for said in ran.stderr.decode().splitlines() if not said.startswith(notice))
     assert line.startswith("leanrank: error: ")
     assert "unexpected" not in line
@@ -78,7 +78,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(folder, words):
     assert ran.returncode == 2
     named = {word for word in words if word in said}
     assert named & {word for word in words if word.startswith(("out.", "in.", "c"))}, said
-    assert "cannot be written (File too large): make room, or choose a place with more" in said
+    assert "cannot be written (File too large): free space, or choose another disk" in said
     after = contents(folder)
     after.pop("out.j", None)  # a journal keeps the trials that it has
     assert after == before
@@ -89,7 +89,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(folder, words):
 def test_standard_output_on_a_full_disk(folder, words):
     with open("/dev/full", "wb") as full:
         ran = leanrank(folder, *words, capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    expected = "error: standard output: cannot be written (No space left on device): make room"
+    expected = "error: standard output: cannot be written (No space left on device): free space"
     assert expected in sentence(ran)
 
 

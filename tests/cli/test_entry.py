@@ -169,9 +169,7 @@ def test_python_m(tmp_path):
     assert (ran.returncode, ran.stdout) == (0, f"leanrank {__version__}\n")
     ran = python("-m", "leanrank", "predict", "none.json", "none.txt", cwd=tmp_path)
     assert ran.returncode == 2
-    assert ran.stderr == (
-        "leanrank: error: none.json: there is no such file\n"
-    )
+    assert ran.stderr == ("leanrank: error: none.json: there is no such file\n")
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

@@ -213,14 +213,14 @@ def test_measures_as_they_may_be_written():
     assert parse_measures(Measure.parse("p@3"))[0].k == 3
     with pytest.raises(InputError, match="no measure"):
         evaluate([0, 1], [1, 2], measures=[])
-    with pytest.raises(InputError, match="no label exceeds 1"):
+    with pytest.raises(InputError, match="allows labels up to 1"):
         evaluate([0, 2], [1, 2], measures="err(max=1)")
 
 
 def test_percent_zero():
     assert percent_zero(np.array([0.0, -0.0, 1e-300, 2])) == 50
     assert percent_zero(np.zeros(4)) == 100
-    with pytest.raises(InputError, match="no weights"):
+    with pytest.raises(InputError, match="w is empty"):
         percent_zero([])
 
 

@@ -107,7 +107,7 @@ def test_two_normalisers_are_one_too_many(data, tmp_path):
 
 
 def test_nowhere_to_write(tmp_path):
-    with pytest.raises(FileError, match="cannot write here"):
+    with pytest.raises(FileError, match="cannot be written"):
         save_model(Model.from_coef([1.0]), tmp_path / "no" / "m.json")
 
 

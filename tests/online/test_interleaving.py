@@ -274,7 +274,7 @@ def test_a_list_is_as_long_as_the_documents_allow():
     [
         (lambda: interleaver("draft"), "did you mean 'team-draft'"),
         (lambda: interleaver(length=0), "length=0 must be a whole number, at least 1"),
-        (lambda: interleaver("optimised", 20), "12 is the most"),
+        (lambda: interleaver("optimised", 20), "give at most 12"),
         (lambda: interleaver().interleave([1, 1], [1, 2], 0), "has a document twice"),
         (lambda: interleaver().interleave([1.5], [1.0], 0), "integer arrays of one length"),
         (lambda: interleaver("balanced").multileave([[1], [1], [1]], 0), "two rankers, not 3"),

@@ -226,7 +226,3 @@ def test_logs_that_say_too_little_or_hold_absurd_positions_are_refused():
     log["position"] = [1, 10**9]
     with pytest.raises(InputError, match="up to a million"):
         read_clicks(log)
-    many = {key: values * 20 for key, values in log.items()}
-    many |= {"session": np.repeat(np.arange(20), 2), "position": [1, 10**6] * 20}
-    with pytest.raises(InputError, match="large gaps"):
-        evaluate_policy(read_clicks(many, propensity="propensity"), [0.0, 1.0])

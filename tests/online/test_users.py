@@ -224,7 +224,7 @@ def test_a_gap_in_the_positions_is_an_empty_place():
         (lambda: user("perfect").fit(([[0]], [[True]])), "impossible in the initial model"),
         (lambda: user("perfect").fit(([[0]], [[True, True]])), "two arrays of one shape"),
         (lambda: ClickModel([0.5], [0.5], [[[0.5]]]), "examine must be an array with 2"),
-        (lambda: ClickModel([[0.5]], [0.5], [[[0.5]]]), "stop needs two parts"),
+        (lambda: ClickModel([[0.5]], [0.5], [[[0.5]]]), "stop needs two tables"),
     ],
 )
 def test_what_cannot_be_is_refused(call, message):

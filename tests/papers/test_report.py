@@ -52,7 +52,7 @@ def test_what_is_written(report, tmp_path):
     }
     assert kept["plots"]["figure1"]["lines"]["one"] == [0.1, 0.2, 0.3]
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="cannot be made a directory"):
+    with pytest.raises(FileError, match="cannot create this directory"):
         report.write(tmp_path / "file")
 
 

@@ -385,3 +385,15 @@ def test_page(model, halves, tmp_path):
     assert found.alarms[0] in page
     assert "<script" not in page
     assert module.LEVEL == 0.02  # which the page names
+
+
+def test_weights_and_offsets_of_labelled_documents_count(halves, model):
+    data = halves[1]
+    rng = np.random.default_rng(3)
+    weighted = data.replace(
+        query_weight=rng.uniform(1, 9, data.n_queries), offset=rng.normal(size=len(data))
+    )
+    y = data.y.copy()
+    y[data.query_ptr[-2] :] = np.nan  # the last query
+    found = check(model, weighted.replace(y=y)).bound
+    assert found == check(model, weighted.queries[:-1]).bound

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leanrank._display import html_table
-from leanrank._numbers import defined
+from leanrank._numbers import check_number, check_whole, defined
 from leanrank._typing import FloatArray, IntArray
 from leanrank.data.grouping import as_floats
 from leanrank.errors import InputError
@@ -178,10 +178,8 @@ def compare_values(
     3
     """
     parsed = None if measure is None else parse_measures((measure,))[0]
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence={confidence!r} is not between 0 and 1")
-    if n_permutations < 1:
-        raise InputError(f"n_permutations={n_permutations!r} is not a positive number")
+    check_number("confidence", confidence, open_low=True, high=1.0 - 2**-53)
+    check_whole("n_permutations", n_permutations)
     first, second = _values(a, "a"), _values(b, "b")
     if len(first) != len(second):
         raise InputError(f"a has {len(first)} values and b has {len(second)}: give one per query")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leanrank.data.sources import decimal
 from leanrank.errors import InputError
 
 NDCG, DCG, MEAN_NDCG, ERR, AP, PRECISION, RECALL, MRR = range(8)
@@ -182,10 +183,7 @@ def _parse(name: str) -> Measure:
 
 
 def _finite(text: str, name: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
+    value = decimal(text)
     if not np.isfinite(value):
         raise InputError(f"the measure {name!r} holds {text!r}, which is not a finite number")
     return value

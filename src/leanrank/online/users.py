@@ -350,11 +350,6 @@ def by_rank(log: ClickLog, values: Any, nothing: Any) -> Any:
     """Return one value per document shown as an array of shape (n_lists, depth)."""
     number = np.repeat(np.arange(log.n_lists), np.diff(log.list_ptr))
     last = int(log.position.max())
-    if log.n_lists * last > 100 * len(log.position) + 10**7:  # mostly gaps, too large a table
-        raise InputError(
-            f"the click log goes down to position {last:,} but shows few documents per list: "
-            "leave out lists with large gaps"
-        )
     out = np.full((log.n_lists, last), nothing, dtype=values.dtype)
     out[number, log.position - 1] = values
     return out

@@ -266,11 +266,13 @@ def _only(data: RankingData, rows: Any) -> RankingData:
     """Return the documents of some rows."""
     if rows.all():
         return data
-    weights = None if data.sample_weight is None else data.sample_weight[rows]
-    return RankingData(
-        data.X[rows], data.y[rows], data.qid[rows], feature_names=data.feature_names,
-        sample_weight=weights,
-    )  # fmt: skip
+    columns = {name: getattr(data, name) for name in ("sample_weight", "offset")}
+    given = {name: values[rows] for name, values in columns.items() if values is not None}
+    if data.query_weight is not None:
+        pairs = zip(data.query_ids.tolist(), data.query_weight.tolist(), strict=True)
+        given["query_weight"] = dict(pairs)
+    names = data.feature_names
+    return RankingData(data.X[rows], data.y[rows], data.qid[rows], feature_names=names, **given)
 
 
 def _measures(

@@ -40,7 +40,7 @@ BOUND_TOL = 1e-3
 """Relative duality gap of the bound."""
 
 SAMPLE = 30
-"""Sample size per column for the Hessian of a step; tuned with ``benchmarks service --only refit``."""
+"""Sample size per column for Hessians; tuned with ``benchmarks service --only refit``."""
 
 
 class Today:

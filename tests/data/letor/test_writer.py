@@ -75,5 +75,5 @@ def test_data_that_has_no_place_in_a_file(tmp_path, data, message):
 
 
 def test_writing_where_there_is_no_directory(tmp_path):
-    with pytest.raises(FileError, match="cannot write here"):
+    with pytest.raises(FileError, match="cannot be written"):
         dump_letor(RankingData([[1.0]], [1]), tmp_path / "no" / "a.txt")

@@ -200,13 +200,7 @@ def formula_of(model: Model) -> Formula:
     for features, curve in model.terms.items():
         names = tuple(feature_name(at, model.feature_names) for at in features)
         if scale_of is not None:
-            try:
-                curve, added = curve.folded(*map(scale_of, features))
-            except (ModelError, ZeroDivisionError) as error:
-                raise ModelError(
-                    f"the scaler cannot be folded into the weight of {term_name(names)!r} "
-                    f"({error}): train again with features of a sensible range"
-                ) from error
+            curve, added = curve.folded(*map(scale_of, features))
             constant += added
         gap = model.fill.get(features[0])
         filled = gap is not None and scaler is None

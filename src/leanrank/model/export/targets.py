@@ -301,8 +301,6 @@ def checked(formula: Formula, target: Target) -> Formula:
         listed = ", ".join(able[:-1]) + " or " * (len(able) > 1) + able[-1] if able else ""
         instead = f"{hint}export to {listed} instead" if able else "none can"
         raise InputError(f"{target.name} cannot {what}: {instead}")
-    if target.single:
-        _check_single(formula, target)
     return formula
 
 
@@ -355,15 +353,3 @@ def _families(names: list[str]) -> list[str]:
         f"{one}:{'*' if len(of) == known.count(one) else '|'.join(of)}" if of else one
         for one, of in found.items()
     ]
-
-
-def _check_single(formula: Formula, target: Target) -> None:
-    for term in formula.terms:
-        with np.errstate(over="ignore", under="ignore"):
-            single = np.float32(term.curve.size)
-        if not np.isfinite(single) or (single == 0 and formula.is_linear):
-            raise InputError(
-                f"the weight {term.curve.size!r} of {term.name!r} is out of the range of float32, "
-                f"in which {target.name} computes: multiply all weights of the model by a "
-                "constant, which changes no order"
-            )
