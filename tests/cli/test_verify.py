@@ -96,7 +96,7 @@ def test_bad_logs_are_refused(run, model, files, name, text, message):
 def test_asks_what_to_compare(run, model):
     done = run("verify", "m.json", "test.txt")
     assert done.code == 2
-    assert "--to with an export, or --logged with scores" in done.err
+    assert "--to TARGET to run, or --logged FILE" in done.err
 
 
 @pytest.mark.parametrize("file", ["d.csv", "d.parquet"])
