@@ -135,7 +135,7 @@ def test_a_locale_without_letters(folder):
     assert ran.returncode == 0, ran.stderr
     load_model(folder / "modèle.json")
     ran = leanrank(folder, "predict", "où.json", "a.txt", env=plain)
-    assert "No such file" in sentence(ran)
+    assert "there is no such file" in sentence(ran)
 
 
 def fitted(data):
