@@ -70,7 +70,7 @@ def test_a_scaled_model_is_reported(run, model, files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--subsamples", "1"), "--subsamples 1 cannot tell what is stable"),
+        (("--subsamples", "1"), "--subsamples 1 does not show stability"),
         (("--alphas", "-1"), "--alphas"),
         (("--measures", "nonsense"), "nonsense"),
         (("--costs", "missing.csv"), "missing.csv"),
