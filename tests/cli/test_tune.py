@@ -138,9 +138,9 @@ def test_a_refitted_model_has_a_report_too(run, files):
     [
         (("--budget", "soon"), "--budget: 'soon' is no length of time"),
         (("--budget", "1s", "--trials", 2), "both a budget and a number of trials were given"),
-        (("--systems", "lightgbm"), "this is for leanrank compare only"),
+        (("--systems", "lightgbm"), "only leanrank compare runs this"),
         (("--systems", "dominaton"), "did you mean 'domination'"),
-        (("--min-measure", "map"), "write a name and a number, such as map=0.4"),
+        (("--min-measure", "map"), "--min-measure map: write NAME=VALUE"),
         (("--min-measure", "mapp=0.3"), "mapp"),
         (
             ("--min-measure", "ndcg@10=0.1", "--min-measure", "ndcg@10=0.2"),

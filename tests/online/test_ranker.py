@@ -133,7 +133,7 @@ def test_a_served_list_is_a_click_log_with_propensities():
         live.observe(past, [0, 1, 0])
     assert not np.array_equal(ranker.coef_, before)
     np.testing.assert_allclose(ranker.coef_, live.coef_)
-    with pytest.raises(InputError, match="made itself"):
+    with pytest.raises(InputError, match="only from its own lists"):
         OnlineRanker("pdgd", n_features=2).learn_from_log(log)
 
 

@@ -220,10 +220,10 @@ def test_models_that_do_not_fit_the_data_are_refused():
     train, vali, _ = make_parts()
     with pytest.raises(InputError, match="uses no feature"):
         study_of_model(Model.from_coef(np.zeros(8)), train, vali)
-    with pytest.raises(InputError, match="the model has 3 features, the data 8"):
+    with pytest.raises(InputError, match="the model has 3 features but the data have 8"):
         study_of_model(Model.from_coef(np.ones(3)), train, vali)
     named = train.replace(feature_names=list("abcdefgh"))
-    with pytest.raises(InputError, match="name or order"):
+    with pytest.raises(InputError, match="other names or another order"):
         study_of_model(Model.from_coef(np.ones(8), feature_names=list("hgfedcba")), named, vali)
 
 
