@@ -10,6 +10,7 @@ import pytest
 
 from leanrank._score_order import sort_descending
 from leanrank.metrics import CONVENTIONS, evaluate
+from leanrank.metrics._kernels import _rank
 
 LIST_MEASURES = [
     "ndcg", "ndcg@1", "ndcg@3", "ndcg@10", "dcg", "dcg@2", "mean_ndcg", "map", "map@2",
@@ -237,6 +238,29 @@ def test_sorting_a_part_leaves_the_rest():
     keys, order = np.arange(20.0), np.arange(20)
     sort_descending(keys[5:], order[5:], 7, np.empty(20), np.empty(20, dtype=np.int64))
     assert order.tolist() == [*range(5), *range(11, 4, -1), *range(12, 20)]
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("sizes", [[], [0], [1], [0, 3, 0, 0, 5], [40, 1, 300, 0], [1] * 300])
+def test_ranks_are_stable_and_descending_in_every_query(sizes, average):
+    rng = np.random.default_rng(0)
+    ptr = np.append(0, np.cumsum(np.array(sizes, dtype=np.int64)))
+    for spread in (1, 3, 10**6):
+        scores = rng.integers(0, spread, ptr[-1]) - 0.5
+        rows = np.arange(ptr[-1])
+        lists, ties = _rank(ptr, scores, rows, average)
+        for (_, order, starts, n_groups), tied in ((lists, average), (ties, True)):
+            for q, (begin, end) in enumerate(itertools.pairwise(ptr)):
+                own = -scores[begin:end]
+                assert (
+                    order[begin:end].tolist() == (begin + np.argsort(own, kind="stable")).tolist()
+                )
+                first = np.unique(np.sort(own), return_index=True)[1]
+                if not tied:
+                    first = np.arange(len(own))
+                at = begin + q
+                assert n_groups[q] == len(first)
+                assert starts[at : at + len(first) + 1].tolist() == [*first, len(own)]
 
 
 @pytest.mark.parametrize("n_levels", [2, 5, 40, 1000])

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leanrank._jit import kernel
-from leanrank._score_order import sort_descending
-from leanrank._typing import FloatArray, IntArray
+from leanrank._typing import BoolArray, FloatArray, IntArray
 from leanrank.metrics import _list_measures, _pair_measures
 from leanrank.metrics._inputs import FEW_LEVELS
 from leanrank.metrics.measures import (
@@ -67,9 +66,7 @@ def measure_range(
 
     @cache
     def relevant(lowest: int) -> IntArray:
-        found = np.empty(n_queries, np.int64)
-        _list_measures.count_relevant(pool_ptr, pool, lowest, found)
-        return found
+        return np.diff(np.append(0, np.cumsum(pool >= lowest))[pool_ptr])
 
     @cache
     def gained() -> tuple[IntArray, FloatArray, IntArray, FloatArray, FloatArray]:
@@ -116,43 +113,37 @@ def measure_range(
 def _rank(
     ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool = True
 ) -> tuple[Ranked, Ranked]:
-    """Return ranked lists with groups that are averaged over, and with ties as groups."""
-    n_queries = len(ptr) - 1
-    labels, n_ties = np.empty(len(codes), np.int64), np.empty(n_queries, np.int64)
-    ties = np.empty(len(codes) + n_queries, np.int64)
-    groups, n_groups = (ties, n_ties) if average else (np.empty_like(ties), np.diff(ptr))
-    _rank_queries(ptr, scores, codes, average, labels, ties, n_ties, groups)
-    return (ptr, labels, groups, n_groups), (ptr, labels, ties, n_ties)
+    """Rank queries, in groups that are averaged over and in ties.
+
+    NumPy sorts: a kernel that sorts takes a second to compile.
+    """
+    n, n_queries = len(scores), len(ptr) - 1
+    # NumPy sorts the numbers of up to 65,536 queries by digits
+    query = np.repeat(np.arange(n_queries, dtype=np.min_scalar_type(n_queries)), np.diff(ptr))
+    order = np.argsort(-scores)
+    order = order[np.argsort(query[order], kind="stable")]
+    ranked, first = scores[order], np.ones(n, dtype=bool)
+    first[1:] = (ranked[1:] != ranked[:-1]) | (query[1:] != query[:-1])
+    if not first.all():  # equal scores keep the order of the rows
+        keys = np.cumsum(first) * n + order
+        keys.sort()
+        order = keys % n
+    labels, ties = codes[order], _starts(ptr, first)
+    groups = ties if average else _starts(ptr, np.ones(n, dtype=bool))
+    return (ptr, labels, *groups), (ptr, labels, *ties)
 
 
-@kernel
-def _rank_queries(
-    ptr: IntArray, scores: FloatArray, codes: IntArray, average: bool, labels: IntArray,
-    ties: IntArray, n_ties: IntArray, groups: IntArray,
-) -> None:  # fmt: skip
-    """Fill in ranked labels, starts of ties, and groups of one unless ties are averaged."""
-    longest = 0
-    for q in range(len(n_ties)):
-        longest = max(longest, ptr[q + 1] - ptr[q])
-    keys, spare_keys = np.empty(longest), np.empty(longest)
-    order, spare_order = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    for q in range(len(n_ties)):
-        begin, n, at = ptr[q], ptr[q + 1] - ptr[q], ptr[q] + q
-        for i in range(n):
-            keys[i] = scores[begin + i]
-            order[i] = i
-        sort_descending(keys, order, n, spare_keys, spare_order)
-        found = 0
-        for i in range(n):
-            labels[begin + i] = codes[begin + order[i]]
-            if i == 0 or keys[i] != keys[i - 1]:
-                ties[at + found] = i
-                found += 1
-        ties[at + found] = n
-        n_ties[q] = found
-        if not average:
-            for i in range(n + 1):
-                groups[at + i] = i
+def _starts(ptr: IntArray, first: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return where the groups of each query begin, and their number, from what is first in one."""
+    begins, sizes = np.flatnonzero(first), np.diff(ptr)
+    groups = np.searchsorted(begins, ptr)
+    n_groups, at = np.diff(groups), ptr[:-1] + np.arange(len(sizes))
+    starts = np.empty(len(first) + len(sizes), np.int64)
+    starts[np.arange(len(begins)) + np.repeat(at - groups[:-1], n_groups)] = begins - np.repeat(
+        ptr[:-1], n_groups
+    )
+    starts[at + n_groups] = sizes
+    return starts, n_groups
 
 
 @kernel

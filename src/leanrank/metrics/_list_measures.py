@@ -117,13 +117,6 @@ def relevant_in(labels: IntArray, start: int, end: int, lowest: int) -> int:
 
 
 @kernel
-def count_relevant(pool_ptr: IntArray, pool: IntArray, lowest: int, out: IntArray) -> None:
-    """Count the relevant documents of each pool."""
-    for q in range(len(out)):
-        out[q] = relevant_in(pool, pool_ptr[q], pool_ptr[q + 1], lowest)
-
-
-@kernel
 def average_precision(
     ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, relevant: IntArray,
     lowest: int, cut: int, cut_relevant: bool, out: FloatArray,
