@@ -33,13 +33,12 @@ def find_bins(
 @kernel
 def bin_sums(
     X: AnyArray, bins: AnyArray, g: FloatArray, starts: IntArray, low: FloatArray, begin: int,
-    end: int,
-) -> FloatArray:  # fmt: skip
-    """Return for each bin the sums of g and of g × distance from the knot below, over some rows.
+    end: int, sums: FloatArray,
+) -> None:  # fmt: skip
+    """Add up for each bin g and g × distance from the knot below, over some rows.
 
     Bins in which curves are flat begin at infinity, where no distance is above 0.
     """
-    sums = np.zeros((starts[-1], 2))
     first = starts[:-1].astype(np.uint64)  # a signed index could count from the end: slow
     for i in range(begin, end):
         weight = g[i]
@@ -50,7 +49,6 @@ def bin_sums(
             distance = X[i, j] - low[k]
             sums[k, 0] += weight
             sums[k, 1] += weight * (distance if distance > 0.0 else 0.0)
-    return sums
 
 
 @kernel

@@ -21,11 +21,12 @@ def _half(
 @kernel
 def pair_sums(
     X: AnyArray, bins: AnyArray, first: IntArray, table: FloatArray, g: FloatArray,
-    features: IntArray, local: IntArray, begin: int, end: int,
-) -> FloatArray:  # fmt: skip
-    """Return the sums of g × column over some rows, four per pair of some features."""
-    sums = np.zeros((len(local), 4))
-    at = np.empty((len(features), 2))
+    features: IntArray, local: IntArray, begin: int, end: int, at: FloatArray, sums: FloatArray,
+) -> None:  # fmt: skip
+    """Add up g × column over some rows, four sums per pair of some features.
+
+    ``at`` has room for two numbers per feature.
+    """
     for i in range(begin, end):
         weight = g[i]
         if weight == 0.0:
@@ -39,7 +40,6 @@ def pair_sums(
             sums[k, 1] += a * d
             sums[k, 2] += b * c
             sums[k, 3] += b * d
-    return sums
 
 
 @kernel
@@ -74,12 +74,11 @@ def pair_columns(
 @kernel
 def pair_steps(
     X: AnyArray, bins: AnyArray, first: IntArray, table: FloatArray, pairs: IntArray,
-    g: FloatArray, weight: FloatArray, query_ptr: IntArray,
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Return gradient and Hessian of the columns of each pair and its features' half ramps."""
-    gradient = np.zeros((len(pairs), 8))
-    hessian = np.zeros((len(pairs), 8, 8))
-    z, mean = np.empty(8), np.empty(8)
+    g: FloatArray, weight: FloatArray, query_ptr: IntArray, gradient: FloatArray,
+    hessian: FloatArray,
+) -> None:  # fmt: skip
+    """Add up gradient and Hessian of the columns of each pair and its features' half ramps."""
+    z, mean = np.zeros(8), np.zeros(8)
     for k in range(len(pairs)):
         f, h = pairs[k, 0], pairs[k, 1]
         own = hessian[k]
@@ -106,4 +105,3 @@ def pair_steps(
         for r in range(8):
             for s in range(r):
                 own[s, r] = own[r, s]
-    return gradient, hessian

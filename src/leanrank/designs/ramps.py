@@ -101,9 +101,8 @@ class _Binned:
 
     def _bin_sums(self, g: FloatArray, rows: tuple[int, int]) -> FloatArray:
         ramps = self.ramps
-        sums: FloatArray = kernels.bin_sums(
-            self.X, self.bins, g, ramps.knot_starts, ramps.bins[0], *rows
-        )
+        sums = np.zeros((ramps.knot_starts[-1], 2))
+        kernels.bin_sums(self.X, self.bins, g, ramps.knot_starts, ramps.bins[0], *rows, sums)
         return sums
 
 

@@ -90,10 +90,14 @@ class SurfaceDesign(Design):
         """Compute Xᵀg of the columns of some pairs of codes, one row per pair."""
         features, local = np.unique(pairs, return_inverse=True)  # several pairs share one
         local = local.reshape(-1, 2)
-        parts = self.executor.map(
-            lambda at: kernels.pair_sums(*self.codes, g, features, local, *at),
-            blocks or row_blocks(self.n_rows, self.curves.rows_per_block),
-        )
+
+        def summed(rows: tuple[int, int]) -> FloatArray:
+            room, sums = np.empty((len(features), 2)), np.zeros((len(pairs), PER_PAIR))
+            kernels.pair_sums(*self.codes, g, features, local, *rows, room, sums)
+            return sums
+
+        blocks = blocks or row_blocks(self.n_rows, self.curves.rows_per_block)
+        parts = self.executor.map(summed, blocks)
         return np.asarray(add_up(parts)) if parts else np.zeros((len(pairs), PER_PAIR))
 
     @cached_property
@@ -360,11 +364,14 @@ def screening_sums(
     executor : Executor
     """
     (codes, pairs), ptr = half_codes(design, pairs), np.asarray(query_ptr)
-    parts = executor.map(
-        lambda at: kernels.pair_steps(*codes, pairs[slice(*at)], g, weight, ptr),
-        row_blocks(len(pairs), 8),
-    )
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    gradient, hessian = np.zeros((len(pairs), 8)), np.zeros((len(pairs), 8, 8))
+
+    def add(block: tuple[int, int]) -> None:
+        at = slice(*block)
+        kernels.pair_steps(*codes, pairs[at], g, weight, ptr, gradient[at], hessian[at])
+
+    executor.map(add, row_blocks(len(pairs), 8))
+    return gradient, hessian
 
 
 def screening_gains(gradient: FloatArray, hessian: FloatArray) -> FloatArray:

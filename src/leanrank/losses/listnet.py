@@ -76,7 +76,7 @@ class ListNetLoss(Loss[ListNetPlan]):
         mass = mass * lift(mass, query_of, len(scale))[query_of]
         target = np.zeros(len(mass))
         scores = target_scores(labels.y, self.target)
-        _shares(labels.query_ptr, mass, 0, len(scale), scores, target)
+        target = first_draws(scores, mass, labels.query_ptr)
         target *= scale[query_of]
         if labels.gain_weight is not None:
             target = target * labels.gain_weight
@@ -89,7 +89,8 @@ class ListNetLoss(Loss[ListNetPlan]):
     def curvature(self, plan: ListNetPlan, r0: int, r1: int, u: FloatArray, out: Curvature) -> None:
         """Fill the atoms p, the diagonal total·p and the total."""
         rows = slice(int(plan.query_ptr[r0]), int(plan.query_ptr[r1]))
-        _shares(plan.query_ptr, plan.mass, r0, r1, u, out.atoms[:, 0])
+        ptr = plan.query_ptr[r0 : r1 + 1] - rows.start
+        out.atoms[rows, 0] = first_draws(u[rows], plan.mass[rows], ptr)
         out.aux[r0:r1, 0] = plan.total[r0:r1]
         out.diag[rows] = out.atoms[rows, 0] * plan.total[plan.cell[rows]]
 
@@ -257,6 +258,13 @@ def target_scores(y: FloatArray, target: str) -> FloatArray:
     return np.exp2(y) - 1.0
 
 
+def first_draws(scores: FloatArray, mass: FloatArray, query_ptr: Any) -> FloatArray:
+    """Compute the softmax of scores with weights, within each query; 0 where the weight is 0."""
+    out, n_queries = np.zeros(len(scores)), len(query_ptr) - 1
+    _evaluate(query_ptr, mass, np.zeros(len(scores)), np.ones(n_queries), 0, n_queries, scores, out)
+    return out  # the gradient where nothing is aimed at
+
+
 def _plan(
     labels: Labels, query_of: Any, mass: FloatArray, scale: FloatArray, target: FloatArray
 ) -> ListNetPlan:
@@ -314,7 +322,7 @@ def _dual(
     query_ptr: IntArray, mass: FloatArray, target: FloatArray, total: FloatArray, r0: int, r1: int,
     u: FloatArray, a: float, offset: FloatArray,
 ) -> float:  # fmt: skip
-    value, p = 0.0, np.empty(len(u))
+    value, p = 0.0, np.zeros(len(u))
     for q in range(r0, r1):
         begin, end = query_ptr[q], query_ptr[q + 1]
         if total[q] == 0.0:
@@ -329,15 +337,6 @@ def _dual(
                 if len(offset) > 0:
                     value -= a * total[q] * (p[i] - share) * offset[i]
     return value
-
-
-@kernel
-def _shares(
-    query_ptr: IntArray, mass: FloatArray, r0: int, r1: int, u: FloatArray, out: FloatArray,
-) -> None:  # fmt: skip
-    """Fill the weighted softmax of each query's scores."""
-    for q in range(r0, r1):
-        _softmax(mass, query_ptr[q], query_ptr[q + 1], u, out)
 
 
 @kernel

@@ -81,7 +81,7 @@ def measure_range(
     @cache
     def counted() -> FloatArray:
         found = np.full((len(PAIRS), n_queries), np.nan)
-        _pair_measures.count_pairs(*tied, len(gains), found)
+        _pair_measures.count_pairs(*tied, np.zeros(len(gains) + 1, np.int64), found)
         return found
 
     for (kind, cut, lowest, short_is_zero, cut_relevant, empty, scale), out in zip(

@@ -76,15 +76,15 @@ def domination_error(
 
 @kernel
 def count_pairs(
-    ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, n_levels: int,
+    ptr: IntArray, labels: IntArray, starts: IntArray, n_groups: IntArray, tree: IntArray,
     out: FloatArray,
 ) -> None:  # fmt: skip
     """Fill in the share of wrong pairs, Kendall's tau-b and Joachims' tau, one row each.
 
     Documents are added to a Fenwick tree from the top of the list down. It counts them by label,
-    and so gives the number of documents above with a lower label.
+    and so gives the number of documents above with a lower label. The tree
+    is zero before and after each query, and has one number more than there are levels.
     """
-    tree = np.zeros(n_levels + 1, np.int64)
     for q in range(len(n_groups)):
         begin, n, at = ptr[q], ptr[q + 1] - ptr[q], ptr[q] + q
         discordant = same_score = same_label = same_above = 0

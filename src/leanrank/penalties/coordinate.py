@@ -36,14 +36,13 @@ def sweep_blocks(
     """
     nu, order, starts = groups
     above, below, ridge = rates
-    curve = _curvatures(hessian, first, order, starts)
-    active = np.ones(len(nu), dtype=np.bool_)
+    curve, idle = _curvatures(hessian, first, order, starts), np.zeros(len(nu))
+    new = np.zeros(len(x))
     everything = True
-    new = np.empty(len(x))
     for sweep in range(n_sweeps):
         largest = 0.0
         for g in range(len(nu)):
-            if not (everything or active[g]):
+            if not everything and idle[g] > 0.0:
                 continue
             bend = curve[g] + ridge[g]
             length = 0.0
@@ -59,7 +58,7 @@ def sweep_blocks(
             if bend <= 0.0 and length > nu[g]:
                 continue  # linear, and decreasing away from zero
             left = (1.0 - nu[g] / length) / bend if length > nu[g] else 0.0
-            active[g] = left > 0.0
+            idle[g] = 0.0 if left > 0.0 else 1.0
             moved = 0.0
             for k in range(starts[g], starts[g + 1]):
                 j = order[k]
