@@ -315,13 +315,13 @@ def query_shares(loss: Loss[Any], labels: Labels) -> tuple[FloatArray, float]:
     whose queries all have one level has S = 0.
     """
     try:
-        weight = loss.prepare(replace(labels, normalize="none")).scale
+        own = loss.prepare(labels).scale
     except NoLevelsError:
         return np.zeros(len(labels.query_ptr) - 1), 0.0
+    weight = np.where(own > 0, 1.0 if labels.query_weight is None else labels.query_weight, 0.0)
     total = float(weight.sum())
     if labels.normalize == "none":
         return weight, total
-    own = loss.prepare(labels).scale
     if labels.normalize == "term":
         return weight, total / float(own.sum())
     return own * total, total
