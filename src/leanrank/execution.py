@@ -43,7 +43,13 @@ class Executor:
         # a worker must not wait for workers
         if self.n_workers == 1 or len(listed) < 2 or getattr(_worker, "busy", False):
             return [function(item) for item in listed]
-        return list(_pool(self.n_workers, os.getpid()).map(function, listed))
+        settings = np.geterr()  # they are those of a thread
+
+        def as_here(item: T) -> R:
+            with np.errstate(**settings):
+                return function(item)
+
+        return list(_pool(self.n_workers, os.getpid()).map(as_here, listed))
 
 
 def make_executor(n_jobs: int | None) -> Executor:

@@ -74,7 +74,6 @@ class ListNetLoss(Loss[ListNetPlan]):
             return SoftmaxLoss().prepare(labels)
         query_of, mass, scale = listwise_queries(labels)
         mass = mass * lift(mass, query_of, len(scale))[query_of]
-        target = np.zeros(len(mass))
         scores = target_scores(labels.y, self.target)
         target = first_draws(scores, mass, labels.query_ptr)
         target *= scale[query_of]

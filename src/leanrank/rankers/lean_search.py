@@ -251,7 +251,8 @@ class Search:
         no document, where gains are not the exponential of a sum of terms.
         """
         strengths = self.settings.strengths
-        found = [find_pairs(self, fold, float(strengths[position])) for fold in self.folds]
+        first = float(strengths[position])
+        found = self.executor.map(lambda fold: find_pairs(self, fold, first), self.folds)
         weights = [w for _, w in found]
         tried = []
         for strength in map(float, strengths[max(position - 1, 0) :]):
@@ -290,9 +291,8 @@ class Search:
         found = []
         for structure, solution, dropped in self.shrink(whole, strength, sizes):
             losses, scores = self.no_losses(), np.full(len(self.data.y), np.nan)
-            for fold, run in zip(self.folds, runs, strict=True):
-                columns, fitted, _ = next(run)
-                u = fold.problem(columns).scores(fitted.w)
+            for fold, fit in zip(self.folds, self.executor.map(next, runs), strict=True):
+                u = fold.problem(fit[0]).scores(fit[1].w)
                 losses[fold.queries] = self.losses(u, fold.queries)
                 scores[fold.rows] = u[fold.rows]
             row = self._row(structure, solution.w, losses, scores)
@@ -367,7 +367,7 @@ class Search:
         It ends once the mean held-out loss has not fallen for ``PATIENCE`` strengths, or is above
         that of the ``best`` kind so far where that is at its best.
         """
-        begun = [fold.start(structure) for fold in self.folds]
+        begun = self.executor.map(lambda fold: fold.start(structure), self.folds)
         weights = [w for _, _, w in begun]
         problems = [(problem, penalty) for problem, penalty, _ in begun]
         tops = [fold.top for fold in self.folds]
@@ -386,11 +386,15 @@ class Search:
         self, problems: Sequence[tuple[MemoryProblem, Any]], strength: float, w: list[FloatArray]
     ) -> tuple[FloatArray, list[FloatArray]]:
         """Solve the problem of each fold; return the losses of its own queries and the weights."""
-        losses, weights = self.no_losses(), []
-        for fold, (problem, penalty), start in zip(self.folds, problems, w, strict=True):
-            weights.append(fold.solve(problem, penalty, strength, start).w)
-            losses[fold.queries] = self.losses(problem.scores(weights[-1]), fold.queries)
-        return losses, weights
+        losses = self.no_losses()
+
+        def fit(given: tuple[Part, tuple[MemoryProblem, Any], FloatArray]) -> FloatArray:
+            fold, (problem, penalty), start = given
+            w = fold.solve(problem, penalty, strength, start).w
+            losses[fold.queries] = self.losses(problem.scores(w), fold.queries)
+            return w
+
+        return losses, self.executor.map(fit, zip(self.folds, problems, w, strict=True))
 
     def importance(self, structure: Structure, w: FloatArray) -> FloatArray:
         """Return the standard deviation within queries of what each term adds to the scores."""
