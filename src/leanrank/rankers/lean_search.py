@@ -225,8 +225,7 @@ class Search:
         strength = self.fit_whole(best.structure, float(strengths[best.position]))
         if self.settings.max_pairs:  # lines need a weaker penalty than curves
             curves = tried[0] if best.structure.straight else best
-            start = min(best.position, curves.position)
-            strength = self._with_pairs(start, report) or strength
+            strength = self._with_pairs(min(best.position, curves.position), report) or strength
         return strength, self.sizes(strength)
 
     def fit_whole(self, structure: Structure, strength: float) -> float:
@@ -319,10 +318,7 @@ class Search:
     def _row(
         self, structure: Structure, w: FloatArray, losses: FloatArray, scores: FloatArray
     ) -> dict[str, Any]:
-        """Return a row of the front, with held-out measures if queries were held out.
-
-        Scores are NaN where no fold holds a document out.
-        """
+        """Return a row of the front, with held-out measures if queries were held out."""
         used = structure.used(w)
         n_pairs = int(np.count_nonzero(used >= structure.n_features))
         row: dict[str, Any] = {"features": len(structure.features_of(used)), "pairs": n_pairs}
