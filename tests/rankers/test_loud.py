@@ -287,7 +287,9 @@ ADVICE = [  # what cannot be done, and the parameters that the message may name
 ]
 
 
-@pytest.mark.parametrize(("ranker", "named"), ADVICE, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("ranker", "named"), ADVICE, ids=[str(ranker)[:40] for ranker, _ in ADVICE]
+)
 def test_advice_names_parameters_of_the_ranker_only(ranker, named, data):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
