@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from leanrank._score_order import sort_descending
 from leanrank.metrics import CONVENTIONS, evaluate
 from leanrank.metrics._kernels import _rank
 
@@ -220,24 +219,6 @@ def test_a_long_tie_takes_no_quadratic_time():
     everything = [*LIST_MEASURES, *PAIR_MEASURES]
     found = evaluate(y, np.zeros(len(y)), np.zeros(len(y)), measures=everything)
     assert found["auc"] == 0.5
-
-
-@pytest.mark.parametrize("n", [*range(14), 63, 64, 65, 100, 257, 1000])
-def test_sorting_is_stable_and_descending(n):
-    rng = np.random.default_rng(n)
-    for spread in (1, 3, 10**6):
-        keys = rng.integers(0, spread, n).astype(float)
-        expected = np.argsort(-keys, kind="stable")
-        found, order = keys.copy(), np.arange(n)
-        sort_descending(found, order, n, np.empty(n), np.empty(n, dtype=np.int64))
-        assert order.tolist() == expected.tolist()
-        assert found.tolist() == keys[expected].tolist()
-
-
-def test_sorting_a_part_leaves_the_rest():
-    keys, order = np.arange(20.0), np.arange(20)
-    sort_descending(keys[5:], order[5:], 7, np.empty(20), np.empty(20, dtype=np.int64))
-    assert order.tolist() == [*range(5), *range(11, 4, -1), *range(12, 20)]
 
 
 @pytest.mark.parametrize("average", [False, True])

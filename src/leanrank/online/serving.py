@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leanrank._jit import kernel
-from leanrank._score_order import sort_descending
+from leanrank._score_order import sort_by_merging
 from leanrank._typing import FloatArray, IntArray
 from leanrank.online.kernels import draw_weighted
 from leanrank.solvers.sampling.pair_sampling import GOLDEN, mix_bits, next_uniform
@@ -254,7 +254,7 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
     n, n_rankers = block.shape[1], 2
     generator, order, keys = state.generator, np.empty(n, dtype=np.int64), np.empty(n)
     chances, left = np.empty((n_rankers, n)), np.empty(n_rankers)
-    spare_order, spare_keys = np.empty(n, dtype=np.int64), np.empty(n)
+    ranked, sorted_keys = np.empty(n, dtype=np.int64), np.empty(n)
     fill_direction(generator, slate.direction)
     for r in range(n_rankers):
         w = state.w[0].copy()
@@ -266,8 +266,7 @@ def _interleave(rule, state, block, slate, length):  # type: ignore[no-untyped-d
             order[i] = order[j]
             order[j] = i
         left[r] = 0.0
-        ranked = np.arange(n)
-        sort_descending(keys[order], ranked, n, spare_keys, spare_order)
+        sort_by_merging(-keys[order], 0, ranked, sorted_keys)
         for rank in range(n):
             at = order[ranked[rank]]
             chances[r, at] = 1.0 / (rank + 1.0) ** 3
