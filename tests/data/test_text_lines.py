@@ -21,7 +21,7 @@ def test_lines_are_counted_from_one_and_lose_their_ends(tmp_path):
 def test_damaged_compression_is_one_sentence(tmp_path, damage):
     file = tmp_path / "a.gz"
     file.write_bytes(damage(gzip.compress(b"some text that is long enough\n" * 50)))
-    with pytest.raises(ParseError, match=r"a\.gz: the gz data is damaged"):
+    with pytest.raises(ParseError, match=r"a\.gz: the gz data are damaged"):
         list(text_lines(file))
 
 

@@ -178,7 +178,7 @@ class Hessians:
             return None
         plan = self.plan
         sample, n, limits = self.sample(block, features, thin), block.n_features, self.limits
-        affordable = n * n // (limits.columns_per_product * block.values_per_product)
+        affordable = n * n // (limits.columns_per_product * max(1, block.values_per_product))
         norms = self.design.column_norms if features is None else self.design.column_norms[features]
         if penalty.quadratic_part is None:
             if block.feature is None or affordable < limits.fewest_products:
