@@ -296,7 +296,8 @@ class RampColumns:
         heights[inside] = rises
         knot = (first[:-1, None] + 2 + rank)[inside]
         base[knot] = np.cumsum(heights, axis=1)[inside]
-        line = np.where(self.rate > 0, w.take(self.starts[:-1] + self.widths, mode="clip"), 0.0)
+        line = np.zeros(len(self.knots))
+        line[self.rate > 0] = w[self.is_line]
         base += np.repeat(line[features], size) * self.line_values[at]
         slope[knot - 1] = base[knot] - base[knot - 1]
         low, rate = self.bins
