@@ -92,8 +92,8 @@ class SurfaceDesign(Design):
         local = local.reshape(-1, 2)
 
         def summed(rows: tuple[int, int]) -> FloatArray:
-            room, sums = np.empty((len(features), 2)), np.zeros((len(pairs), PER_PAIR))
-            kernels.pair_sums(*self.codes, g, features, local, *rows, room, sums)
+            scratch, sums = np.empty((len(features), 2)), np.zeros((len(pairs), PER_PAIR))
+            kernels.pair_sums(*self.codes, g, features, local, *rows, scratch, sums)
             return sums
 
         blocks = blocks or row_blocks(self.n_rows, self.curves.rows_per_block)

@@ -109,8 +109,8 @@ def front(
     rows, baselines, chosen, name = front_rows(study, models)
     ends = [row[end] for row in rows if row["model"] >= 0 for end in ("low", "value", "high")]
     ends = [end for end in [*ends, *(line["value"] for line in baselines)] if end is not None]
-    room = 0.06 * (max(ends) - min(ends)) or 0.01
-    spread(baselines, room)
+    margin = 0.06 * (max(ends) - min(ends)) or 0.01
+    spread(baselines, margin)
     sizes = [row["features"] for row in rows]
     wide = max(sizes) > 60
     marks = [step * 10**power for power in range(9) for step in (1, 2, 5)]
@@ -119,7 +119,7 @@ def front(
     axis = alt.Axis(grid=False, tickMinStep=1, format=",d", **own)
     x = alt.X("features:Q", title="features used", scale=scale, axis=axis)
     # models far below the front would compress its range
-    scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=True)
+    scale = alt.Scale(domain=[min(ends) - margin, max(ends) + margin], nice=True)
     y = alt.Y("value:Q", title=name, scale=scale)
     tooltip = tips(
         "name:N - model", "features:Q -", "value:Q .4f measure", "low:Q .3f", "high:Q .3f"
@@ -253,8 +253,8 @@ def learning_curve(
     axis = alt.Axis(grid=False, format=",d", labelOverlap=True, tickMinStep=1)
     several = len({row["measure"] for row in rows}) > 1
     low, high = (end(row["value"] for row in rows) for end in (min, max))
-    room = 0.0 if low < high else 0.01  # a flat line, too, gets more than one tick
-    scale = alt.Scale(zero=False, domain=[low - room, high + room], nice=True)
+    margin = 0.0 if low < high else 0.01  # a flat line, too, gets more than one tick
+    scale = alt.Scale(zero=False, domain=[low - margin, high + margin], nice=True)
     chart = (
         alt.Chart(inline("history", rows))
         .mark_line(style="accent", strokeWidth=1.8, point=len(rows) <= 60)

@@ -189,8 +189,8 @@ def heights(parts: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
         for key in names
     ]
     low, high = min(ends, default=0.0), max(ends, default=0.0)
-    room = 0.06 * (high - low) or 0.5
-    return low - room, high + room
+    margin = 0.06 * (high - low) or 0.5
+    return low - margin, high + margin
 
 
 def one_curve(

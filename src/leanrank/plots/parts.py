@@ -258,8 +258,8 @@ def shown_range(values: FloatArray, cuts: Sequence[float]) -> tuple[float, float
     some = there if len(there) else np.array(cuts or (0.0, 1.0))
     most = np.finfo(np.float64).max / 4  # so that the length of the axis is finite
     low, high = map(float, np.quantile(np.clip(some, -most, most), (OUTSIDE, 1 - OUTSIDE)))
-    room = max(0.5, 1e-9 * abs(low))
-    return (low, high) if low < high else (low - room, high + room)
+    margin = max(0.5, 1e-9 * abs(low))
+    return (low, high) if low < high else (low - margin, high + margin)
 
 
 def some_documents(data: Any) -> Any:
