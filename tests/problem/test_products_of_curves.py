@@ -1,11 +1,10 @@
-"""Quadratic models of curves and surfaces by products, against those of the written-out Hessian."""
+"""Quadratic models of curves by products, against those of the written-out Hessian."""
 
 import numpy as np
 import pytest
 
 from leanrank.designs.ramp_columns import RampColumns
 from leanrank.designs.ramps import ramp_design
-from leanrank.designs.surfaces import SurfaceDesign
 from leanrank.execution import make_executor
 from leanrank.losses import get_loss
 from leanrank.losses.base import Labels
@@ -20,7 +19,7 @@ from leanrank.solvers.newton.solver import Newton
 ALWAYS, NEVER = Limits(fewest_products=0, columns_per_product=1), Limits(fewest_products=10**9)
 
 
-def draw(n_queries=60, form="dense", surfaces=False, n_jobs=1, seed=0):
+def draw(n_queries=60, form="dense", n_jobs=1, seed=0):
     """Curves of features with gaps, few values, one value and a rare one."""
     from scipy import sparse
 
@@ -38,8 +37,6 @@ def draw(n_queries=60, form="dense", surfaces=False, n_jobs=1, seed=0):
     ramps = RampColumns.at_quantiles(X, 4).with_lines(X, 0.3)
     stored = sparse.csr_array(X) if form == "sparse" else X
     design = ramp_design(stored, ramps, make_executor(n_jobs))
-    if surfaces:
-        design = SurfaceDesign(design, [(0, 4), (1, 3)])
     return design, Labels(y, np.concatenate(([0], np.cumsum(sizes))))
 
 
@@ -49,9 +46,10 @@ def problem_of(design, labels, limits, loss="softmax"):
 
 
 def penalty_of(design, kind, alpha=0.01):
-    columns = design.columns if isinstance(design, SurfaceDesign) else design.ramps
     if kind == "groups":
-        return GroupPenalty.build(alpha, 1.0, design.n_features, columns.feature, group_ratio=0.5)
+        return GroupPenalty.build(
+            alpha, 1.0, design.n_features, design.ramps.feature, group_ratio=0.5
+        )
     return ElasticNet.build(alpha, 0.9, design.n_features)
 
 
@@ -85,9 +83,9 @@ def test_sweeps_over_blocks_are_those_over_the_matrix_of_the_blocks(kind):
 
 @pytest.mark.parametrize("kind", ["groups", "elastic net"])
 @pytest.mark.parametrize("loss", ["softmax", "domination", "squared-hinge", "logistic"])
-@pytest.mark.parametrize("form", ["dense", "dense32", "sparse", "surfaces"])
+@pytest.mark.parametrize("form", ["dense", "dense32", "sparse"])
 def test_products_reach_the_optimum_of_the_matrix(form, loss, kind):
-    design, labels = draw(form=form, surfaces=form == "surfaces")
+    design, labels = draw(form=form)
     penalty = penalty_of(design, kind)
     problem = problem_of(design, labels, ALWAYS, loss)
     found = Newton(tol=1e-8).solve(problem, penalty)
@@ -117,9 +115,8 @@ def test_blocks_are_those_of_the_hessian_where_all_rows_are_used():
         np.testing.assert_allclose(blocks.rows[j], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("surfaces", [False, True])
-def test_products_of_a_sample_are_those_of_its_hessian(surfaces):
-    design, labels = draw(3_000, surfaces=surfaces)
+def test_products_of_a_sample_are_those_of_its_hessian():
+    design, labels = draw(3_000)
     penalty = penalty_of(design, "groups")
     rng = np.random.default_rng(2)
     w, v = rng.normal(size=(2, design.n_features))
@@ -140,7 +137,7 @@ def test_products_of_a_sample_are_those_of_its_hessian(surfaces):
 def test_any_number_of_threads_gives_the_same_bits():
     solutions = []
     for n_jobs in (1, 3):
-        design, labels = draw(3_000, surfaces=True, n_jobs=n_jobs)
+        design, labels = draw(3_000, n_jobs=n_jobs)
         problem = problem_of(design, labels, ALWAYS)
         problem.executor = design.executor
         solutions.append(Newton(tol=1e-6).solve(problem, penalty_of(design, "groups")).w)

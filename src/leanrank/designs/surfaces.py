@@ -12,9 +12,8 @@ missing. Between knots they are bilinear in f and g, so a pair is a surface on t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +21,7 @@ from leanrank._typing import AnyArray, BoolArray, FloatArray, IntArray, Matrix
 from leanrank.designs import _surface_kernels as kernels
 from leanrank.designs.base import Design, WrittenBlock
 from leanrank.designs.ramp_columns import RampColumns, sample_step
-from leanrank.designs.ramps import (
-    VALUES_PER_LOOKUP,
-    Curves,
-    RampBlock,
-    SparseRampDesign,
-    ramp_design,
-)
+from leanrank.designs.ramps import Curves, RampBlock, SparseRampDesign, ramp_design
 from leanrank.execution import Executor, add_up, cached_property, row_blocks
 from leanrank.model.curves import Curve
 from leanrank.model.terms import Surface
@@ -62,15 +55,13 @@ class SurfaceDesign(Design):
         """Add up curves and surfaces."""
         return self._surfaces(self.curves.matvec(w[: self.n_curved]), w[self.n_curved :])
 
-    def _surfaces(
-        self, out: FloatArray, w: FloatArray, blocks: list[tuple[int, int]] | None = None
-    ) -> FloatArray:
+    def _surfaces(self, out: FloatArray, w: FloatArray) -> FloatArray:
         weights = w.reshape(-1, PER_PAIR)
         used = np.flatnonzero(weights.any(axis=1))
         if len(used):
             self.executor.map(
                 lambda at: kernels.pair_scores(*self.codes, self.at[used], weights[used], *at, out),
-                blocks or row_blocks(self.n_rows, self.curves.rows_per_block),
+                row_blocks(self.n_rows, self.curves.rows_per_block),
             )
         return out
 
@@ -129,7 +120,10 @@ class SurfaceDesign(Design):
 
 
 class SurfaceBlock(WrittenBlock):
-    """Some columns of curves and surfaces; ``columns`` ascend, so those of curves come first."""
+    """Some columns of curves and surfaces; ``columns`` ascend, so those of curves come first.
+
+    A surface is similar to the curves of both of its features, so it has no ``feature`` to itself.
+    """
 
     def __init__(self, design: SurfaceDesign, columns: IntArray) -> None:
         self.design, self.n_features = design, len(columns)
@@ -137,33 +131,19 @@ class SurfaceBlock(WrittenBlock):
         self.curves: RampBlock = design.curves.take(curved)
         self.n_bytes = self.curves.n_bytes
         self.own = columns[len(curved) :] - design.n_curved
-        pairs = self.curves.ramps.starts.size + self.own // PER_PAIR
-        self.feature = np.concatenate((self.curves.feature, pairs))
-
-    @property
-    def values_per_product(self) -> int:
-        """Look-ups of the curves, and of both features of each pair."""
-        n_pairs = len(np.unique(self.own // PER_PAIR))
-        return self.curves.values_per_product + 2 * VALUES_PER_LOOKUP * n_pairs
-
-    def of_rows(self, rows: list[tuple[int, int]]) -> Self:
-        """Return a block whose products are of some rows."""
-        part = copy(self)
-        part.curves = self.curves.of_rows(rows)
-        return part
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """Add up curves and surfaces."""
         n_curved = self.curves.n_features
         w = np.zeros(PER_PAIR * len(self.design.pairs))
         w[self.own] = v[n_curved:]
-        return self.design._surfaces(self.curves.matvec(v[:n_curved]), w, self.curves.row_blocks)
+        return self.design._surfaces(self.curves.matvec(v[:n_curved]), w)
 
     def rmatvec(self, g: FloatArray) -> FloatArray:
         """Compute X_Wᵀ g from sums by knot and by pair."""
         design = self.design
         which = np.unique(self.own // PER_PAIR)
-        sums = design._pair_sums(g, design.at[which], self.curves.row_blocks)
+        sums = design._pair_sums(g, design.at[which])
         local = np.searchsorted(which, self.own // PER_PAIR)
         return np.concatenate((self.curves.rmatvec(g), sums[local, self.own % PER_PAIR]))
 
