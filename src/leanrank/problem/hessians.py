@@ -76,7 +76,7 @@ class Limits:
     fewest_by_columns: int = 1_024
     fewest_iterated: int = 256
     columns_per_product: int = 16
-    fewest_products: int = 12
+    fewest_products: int = 48
     metric_rows: int = 1_024
     kinked_accuracy: float = 0.03
     few_cells: int = 64
