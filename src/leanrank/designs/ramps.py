@@ -32,7 +32,6 @@ from leanrank.execution import (
 FEW_KNOTS = 32
 """Knots up to which a value is compared with all of them, several features at a time."""
 
-
 VALUES_PER_LOOKUP = 4
 """Cost of reading a bin and its line, in values of a stored column."""
 
